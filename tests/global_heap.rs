@@ -14,7 +14,7 @@ use std::thread;
 use tsumugi::pvas::Launch;
 use tsumugi::{Config, Error, GlobalHeap, Rank, Runtime};
 use tsumugi_core::mem::LocalRank;
-use tsumugi_core::msg::Path;
+use tsumugi_core::msg::MessagePath;
 use tsumugi_core::sync::mapped::{AtomicU32, Ordering};
 
 #[global_allocator]
@@ -358,7 +358,11 @@ fn allocations_of_a_rank_are_sent_with_one_copy() {
         }
         let counts = rt.comm().counts();
         let by = |path| counts.messages(path).iter().sum::<u64>();
-        assert_eq!(by(Path::Direct) + by(Path::Rendezvous), counts.total(), "{counts:?}");
+        assert_eq!(
+            by(MessagePath::Direct) + by(MessagePath::Rendezvous),
+            counts.total(),
+            "{counts:?}"
+        );
         assert_eq!(counts.total(), u64::from(ROUNDS) * 5);
         assert_eq!([counts.through_slots, counts.by_kernel], [0, 0]);
         // One buffer of the two in a heap is enough for a single copy.

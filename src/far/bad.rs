@@ -20,7 +20,7 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use tsumugi_backends::ofi::{Arrival, Failure, SendError};
-use tsumugi_core::backend::{Completion, Draw, Endpoint, Fault, Plan};
+use tsumugi_core::backend::{Completion, Draw, Endpoint, Fault, FaultPlan};
 use tsumugi_core::mem::LocalAddr;
 use tsumugi_core::op::Op;
 use tsumugi_core::sync::{AtomicU64, AtomicUsize, Ordering};
@@ -41,7 +41,7 @@ pub(crate) struct Faults {
     /// The unit of delays.
     clock: Clock,
     /// Faults of the device's queue.
-    queue: Plan,
+    queue: FaultPlan,
 }
 
 /// The unit in which delays are counted.
@@ -115,7 +115,7 @@ impl Faults {
             lost: draw.below(10) as u16,
             again_after: 2 * most + draw.below(8 * most),
             clock,
-            queue: Plan::drawn(draw.next()),
+            queue: FaultPlan::drawn(draw.next()),
         }
     }
 
@@ -330,8 +330,8 @@ impl Way {
 
 impl Faults {
     /// The faults of the device's queue at one endpoint.
-    fn plan(&self, index: usize) -> Plan {
-        Plan { seed: self.draw(index, 2).next(), ..self.queue }
+    fn plan(&self, index: usize) -> FaultPlan {
+        FaultPlan { seed: self.draw(index, 2).next(), ..self.queue }
     }
 
     /// The generator of random numbers for one part of one endpoint.

@@ -24,8 +24,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use tsumugi_core::mem::PeerIndex;
 use tsumugi_core::msg::{
-    Buffers, Chunk, Ended, FarLane, Load, Mail, MailEnd, PARCEL_BYTES_MIN, Packet, Place, Request,
-    Shape,
+    Buffers, ChunkPlace, FarLane, LaneChunk, Mail, MailEnd, MessageShape, PARCEL_BYTES_MIN, Packet,
+    PacketLoad, RequestError, RequestId,
 };
 use tsumugi_core::sync::{AtomicBool, AtomicU64, Ordering};
 use tsumugi_pvas::Member;
@@ -36,7 +36,7 @@ pub(crate) struct Post {
     member: Member,
     peers: Peers,
     mail: Mail<'static>,
-    shape: Shape,
+    shape: MessageShape,
     parcels: Arc<dyn Parcels>,
     bag: Arc<Bag>,
     /// The last contents of the bag, and a buffer for the next parcel.
@@ -44,8 +44,8 @@ pub(crate) struct Post {
     room: Box<[u8]>,
     // The memory that the mail borrows; dropped last.
     ends: Lent<MailEnd<'static>>,
-    lanes: Vec<(Lent<FarLane<'static>>, Lent<Place<'static>>)>,
-    chunks: Vec<Lent<Chunk<'static>>>,
+    lanes: Vec<(Lent<FarLane<'static>>, Lent<ChunkPlace<'static>>)>,
+    chunks: Vec<Lent<LaneChunk<'static>>>,
 }
 
 /// The receive queue: parcels that were not handled yet.
@@ -60,7 +60,7 @@ pub(crate) struct Bag {
 }
 
 /// The request, the sender, and the result of a fetch.
-type Fetched = (Request, Rank, Result<(), AddrError>);
+type Fetched = (RequestId, Rank, Result<(), AddrError>);
 
 /// The memory of this process.
 pub(crate) struct Exposed;
@@ -73,7 +73,7 @@ impl Post {
     pub(crate) fn new(
         member: &Member,
         peers: Peers,
-        shape: Shape,
+        shape: MessageShape,
         parcels: Arc<dyn Parcels>,
     ) -> Self {
         let (mail_ends, ends) = lend(ends_of(shape.peers));
@@ -155,7 +155,7 @@ impl Post {
     }
 
     /// Puts a packet into a lane.
-    pub(crate) fn push(&mut self, to: PeerIndex, packet: &Packet, load: Load) {
+    pub(crate) fn push(&mut self, to: PeerIndex, packet: &Packet, load: PacketLoad) {
         if self.bag.is_full() {
             self.unpack();
         }
@@ -165,13 +165,13 @@ impl Post {
     }
 
     /// The next request with a fetch that has ended.
-    pub(crate) fn poll_fetched(&mut self) -> Option<(Request, Result<(), Ended>)> {
+    pub(crate) fn poll_fetched(&mut self) -> Option<(RequestId, Result<(), RequestError>)> {
         let next = self.bag.fetched.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
         let (request, from, result) = next?;
         let peer = self.peers.find(from)?;
         let result = result.map_err(|error| match error {
-            AddrError::PeerLost { .. } => Ended::PeerLost { peer },
-            _ => Ended::Failed { peer },
+            AddrError::PeerLost { .. } => RequestError::PeerLost { peer },
+            _ => RequestError::Failed { peer },
         });
         Some((request, result))
     }
@@ -257,7 +257,7 @@ impl Post {
     #[cold]
     fn feed_now(&mut self) {
         let count = POOL_CHUNKS.max(FarLane::places(&self.shape));
-        let (chunks, lent) = lend((0..count).map(|_| Chunk::EMPTY).collect());
+        let (chunks, lent) = lend((0..count).map(|_| LaneChunk::EMPTY).collect());
         self.mail.feed(chunks);
         self.chunks.push(lent);
     }
@@ -287,7 +287,7 @@ impl Bag {
 
     fn put_fetched(&self, id: u64, from: Rank, result: Result<(), AddrError>) {
         let mut fetched = self.fetched.lock().unwrap_or_else(PoisonError::into_inner);
-        fetched.push_back((Request::from_bits(id), from, result));
+        fetched.push_back((RequestId::from_bits(id), from, result));
         // Release: pairs with the Acquire in `is_full`.
         self.is_full.store(true, Ordering::Release);
     }
@@ -333,7 +333,7 @@ fn ends_of(peers: u32) -> Vec<MailEnd<'static>> {
     (0..peers).map(|_| MailEnd::EMPTY).collect()
 }
 
-fn places_of(shape: &Shape) -> Vec<Place<'static>> {
+fn places_of(shape: &MessageShape) -> Vec<ChunkPlace<'static>> {
     (0..FarLane::places(shape)).map(|_| None).collect()
 }
 

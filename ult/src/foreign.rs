@@ -28,7 +28,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use tsumugi_core::sync::{AtomicPtr, Ordering};
 use tsumugi_core::time;
-use tsumugi_core::wait::{Foreign, Foreigner, Interrupted, Reason, Task, Wait, WaitFor, Waker};
+use tsumugi_core::wait::{
+    Foreign, ForeignTask, Foreigner, Interrupted, Reason, Wait, WaitFor, Waker,
+};
 
 /// The registration of a foreign scheduler, until it is dropped.
 ///
@@ -101,7 +103,7 @@ impl core::error::Error for Crowded {}
 #[derive(Clone, Copy)]
 pub(crate) struct Caller {
     pub(crate) scheduler: &'static dyn Foreign,
-    task: Task,
+    task: ForeignTask,
     index: usize,
 }
 
@@ -123,16 +125,16 @@ struct Patient(&'static dyn Foreign);
 
 // SAFETY: all calls go to the wrapped scheduler, which keeps the contract.
 unsafe impl Foreign for Patient {
-    fn current(&self) -> Option<Task> {
+    fn current(&self) -> Option<ForeignTask> {
         self.0.current()
     }
 
-    unsafe fn park(&self, task: Task, limit: Option<Duration>) {
+    unsafe fn park(&self, task: ForeignTask, limit: Option<Duration>) {
         // SAFETY: the caller keeps the contract of `park`.
         unsafe { self.0.park(task, limit) };
     }
 
-    unsafe fn unpark(&self, task: Task) {
+    unsafe fn unpark(&self, task: ForeignTask) {
         // SAFETY: the caller keeps the contract of `unpark`.
         unsafe { self.0.unpark(task) };
     }

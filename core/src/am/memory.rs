@@ -5,10 +5,11 @@ use crate::sync::mapped::AtomicU64;
 
 /// The registered memory of a rank, in 8-byte words.
 #[derive(Clone, Copy, Debug)]
-pub struct Memory<'m> {
-    /// [`Shape::memory_size`] bytes, all zero, which peers may read and write.
+pub struct AmMemory<'m> {
+    /// [`AmShape::memory_size`](super::AmShape::memory_size) bytes, all zero, which peers may read and write.
     pub lanes: &'m [AtomicU64],
-    /// One cell of [`CELL_BYTES`] for each [`Slot`], from which puts are made.
+    /// One cell of [`CELL_BYTES`](super::CELL_BYTES) for each
+    /// [`StagingCell`](super::StagingCell), from which puts are made.
     pub staging: &'m [AtomicU64],
     /// The address of `staging` as the local end of a put.
     pub staging_at: LocalAddr,
@@ -21,7 +22,7 @@ pub struct Memory<'m> {
 
 /// When the bell (doorbell) for a cell is posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bell {
+pub enum DoorbellOrder {
     /// Together with the cell: where a put and a later atomic arrive in order, or
     /// nearly always do.
     WithCell,

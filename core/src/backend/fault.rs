@@ -31,7 +31,7 @@ use heapless::Vec;
 
 /// The rate of each fault. Rates are per mille.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Plan {
+pub struct FaultPlan {
     /// The seed from which all faults are drawn.
     pub seed: u64,
     /// Posts that take fewer operations than the caller offered. Must be below 1000,
@@ -65,10 +65,10 @@ pub struct Faults {
 /// An endpoint with faults, which can hold up to `HELD` completions back.
 pub struct Fault<E, const HELD: usize = 64> {
     inner: E,
-    plan: Plan,
+    plan: FaultPlan,
     draw: Draw,
     polls: u64,
-    held: Vec<Held, HELD>,
+    held: Vec<LateCompletion, HELD>,
     /// Tags of puts that were completed early: their own completions are dropped.
     reported: Vec<Tag, HELD>,
     faults: Faults,
@@ -77,16 +77,16 @@ pub struct Fault<E, const HELD: usize = 64> {
 /// A device with endpoints that have faults, each drawn from a seed of its own.
 pub struct FaultDomain<D, const HELD: usize = 64> {
     inner: D,
-    plan: Plan,
+    plan: FaultPlan,
     endpoints: AtomicU64,
 }
 
-struct Held {
+struct LateCompletion {
     completion: Completion,
     due: u64,
 }
 
-impl Plan {
+impl FaultPlan {
     /// A mix of faults drawn from the seed, without `early`: each seed exaggerates
     /// other faults.
     pub const fn drawn(seed: u64) -> Self {
@@ -107,7 +107,7 @@ impl<E: Endpoint, const HELD: usize> Fault<E, HELD> {
     const HOLDS_A_PAIR: () = assert!(HELD >= 2, "a completion and its duplicate");
 
     /// Wraps `inner` with the faults of `plan`.
-    pub const fn new(inner: E, plan: Plan) -> Self {
+    pub const fn new(inner: E, plan: FaultPlan) -> Self {
         let () = Self::HOLDS_A_PAIR;
         Self {
             inner,
@@ -126,7 +126,7 @@ impl<E: Endpoint, const HELD: usize> Fault<E, HELD> {
     }
 
     /// Continues with the faults of another plan.
-    pub fn replan(&mut self, plan: Plan) {
+    pub fn replan(&mut self, plan: FaultPlan) {
         (self.plan, self.draw) = (plan, Draw::new(plan.seed));
     }
 
@@ -166,7 +166,7 @@ impl<E: Endpoint, const HELD: usize> Fault<E, HELD> {
     }
 
     fn hold(&mut self, completion: Completion, due: u64) {
-        let held = self.held.push(Held { completion, due });
+        let held = self.held.push(LateCompletion { completion, due });
         assert!(held.is_ok(), "the fault domain holds {HELD} completions already, its limit");
     }
 
@@ -229,13 +229,13 @@ impl<E: Endpoint, const HELD: usize> Endpoint for Fault<E, HELD> {
 impl<D: Domain, const HELD: usize> FaultDomain<D, HELD> {
     /// Wraps `inner`; its endpoints have the faults of `plan`.
     #[cfg(not(tsumugi_loom))]
-    pub const fn new(inner: D, plan: Plan) -> Self {
+    pub const fn new(inner: D, plan: FaultPlan) -> Self {
         Self { inner, plan, endpoints: AtomicU64::new(0) }
     }
 
     /// Wraps `inner`; its endpoints have the faults of `plan`.
     #[cfg(tsumugi_loom)]
-    pub fn new(inner: D, plan: Plan) -> Self {
+    pub fn new(inner: D, plan: FaultPlan) -> Self {
         Self { inner, plan, endpoints: AtomicU64::new(0) }
     }
 
@@ -253,7 +253,7 @@ impl<D: Domain, const HELD: usize> Domain for FaultDomain<D, HELD> {
 
     fn capabilities(&self) -> Capabilities {
         let inner = self.inner.capabilities();
-        let Plan { late, shuffle, duplicate, early, .. } = self.plan;
+        let FaultPlan { late, shuffle, duplicate, early, .. } = self.plan;
         Capabilities {
             in_order: inner.in_order && !shuffle && late + duplicate + early == 0,
             remote_completion: inner.remote_completion && early == 0,
@@ -288,7 +288,7 @@ impl<D: Domain, const HELD: usize> Domain for FaultDomain<D, HELD> {
         // nothing.
         let number = self.endpoints.fetch_add(1, Ordering::Relaxed);
         let seed = self.plan.seed.wrapping_add(number);
-        Fault::new(self.inner.endpoint(), Plan { seed, ..self.plan })
+        Fault::new(self.inner.endpoint(), FaultPlan { seed, ..self.plan })
     }
 }
 

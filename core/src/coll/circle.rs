@@ -34,14 +34,14 @@ use crate::sync::{AtomicU64, Ordering, mutant};
 
 /// The ranks of a node, as seen by one of them.
 #[derive(Clone, Copy, Debug)]
-pub struct Circle {
+pub struct NodeBarrier {
     place: u32,
     size: u32,
 }
 
 /// What a circle needs from the node: the memory of the counters, and the sleep.
-pub trait Hall {
-    /// Returns one of the [`WORDS`](Circle::WORDS) words that the rank at `place`
+pub trait BarrierMemory {
+    /// Returns one of the [`WORDS`](NodeBarrier::WORDS) words that the rank at `place`
     /// provides; zero at first.
     fn word(&self, place: u32, word: usize) -> &AtomicU64;
 
@@ -77,7 +77,7 @@ struct Counter {
     whole: u64,
 }
 
-impl Circle {
+impl NodeBarrier {
     /// Words that every rank of the node provides. Each level's counter is on a
     /// line of its own if the first word begins a line.
     pub const WORDS: usize = LEVEL * LEVELS;
@@ -94,7 +94,7 @@ impl Circle {
     ///
     /// [`AddrError::PeerLost`]: a rank has died.
     #[inline]
-    pub fn meet(&self, round: u64, hall: &impl Hall) -> Result<(), AddrError> {
+    pub fn meet(&self, round: u64, hall: &impl BarrierMemory) -> Result<(), AddrError> {
         if let Some(rank) = hall.lost() {
             return Err(AddrError::PeerLost { rank });
         }
@@ -120,7 +120,7 @@ impl Circle {
 
     /// Waits until the round is over for the ranks that have arrived at
     /// `counter`.
-    fn wait(&self, counter: &Counter, hall: &impl Hall) -> Result<(), AddrError> {
+    fn wait(&self, counter: &Counter, hall: &impl BarrierMemory) -> Result<(), AddrError> {
         let count = hall.word(counter.home, counter.word);
         let until = if mutant("circle_group_is_all") { counter.full } else { counter.whole };
         if hall.look(count, until) {
@@ -172,11 +172,11 @@ impl Counter {
     /// Adds one arrival and returns the count that it made. If the ranks that
     /// wait may go on with this count, wakes the sleepers.
     #[inline(always)]
-    fn arrive(&self, hall: &impl Hall) -> u64 {
+    fn arrive(&self, hall: &impl BarrierMemory) -> u64 {
         let word = hall.word(self.home, self.word);
         // SeqCst: after all that the rank has done, and before it reads the
         // sleepers' bits; a bit publishes the place of its sleeper. A rank that
-        // sees the count in `Hall::look`, or arrives later, sees what was done
+        // sees the count in `BarrierMemory::look`, or arrives later, sees what was done
         // before the arrival.
         let order = if mutant("circle_unordered") { Ordering::Relaxed } else { Ordering::SeqCst };
         let was = word.fetch_add(ARRIVAL, order);
@@ -188,7 +188,7 @@ impl Counter {
     }
 
     #[cold]
-    fn wake(&self, asleep: u64, hall: &impl Hall) {
+    fn wake(&self, asleep: u64, hall: &impl BarrierMemory) {
         let word = hall.word(self.home, self.word);
         let mut rest = asleep;
         while rest != 0 {

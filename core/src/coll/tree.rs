@@ -39,7 +39,7 @@ pub struct Climb {
     value: u64,
     phase: Phase,
     /// Steps to the children, then the step to the parent.
-    steps: [Step; NEIGHBOURS],
+    steps: [TreeStep; NEIGHBOURS],
     failed: Option<AddrError>,
 }
 
@@ -55,7 +55,7 @@ enum Phase {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Step {
+struct TreeStep {
     what: What,
     is_posted: bool,
 }
@@ -90,7 +90,7 @@ impl Climb {
             epoch,
             value,
             phase: Phase::Gathering,
-            steps: [Step::REST; NEIGHBOURS],
+            steps: [TreeStep::REST; NEIGHBOURS],
             failed: None,
         }
     }
@@ -118,26 +118,26 @@ impl Climb {
             }
             if self.tree.rank.0 > 0 {
                 self.phase = Phase::Waiting;
-                self.steps[PARENT] = Step::of(What::Store);
+                self.steps[PARENT] = TreeStep::of(What::Store);
                 return Ok(());
             }
         } else {
             self.value = load(RESULT)?;
         }
         self.phase = Phase::Releasing;
-        self.steps[..children].fill(Step::of(What::Store));
+        self.steps[..children].fill(TreeStep::of(What::Store));
         Ok(())
     }
 
     /// Returns the next operation to post. A caller that cannot post it must keep
     /// it.
     pub fn poll_op(&mut self) -> Option<(StepId, Op)> {
-        let ready = |step: &Step| step.what != What::Rest && !step.is_posted;
+        let ready = |step: &TreeStep| step.what != What::Rest && !step.is_posted;
         let index = self.steps.iter().position(ready)?;
         self.steps[index].is_posted = true;
         let what = self.steps[index].what;
         if mutant("coll_raise_at_once") && what == What::Store {
-            self.steps[index] = Step::of(What::Raise);
+            self.steps[index] = TreeStep::of(What::Raise);
         }
         Some((StepId::new(index, what), self.op(index, what)))
     }
@@ -152,7 +152,7 @@ impl Climb {
         if let Err(error) = result {
             self.failed = Some(error);
         }
-        *step = Step::of(if step.what == What::Store { What::Raise } else { What::Rest });
+        *step = TreeStep::of(if step.what == What::Store { What::Raise } else { What::Rest });
     }
 
     /// Takes the death of a rank: the collective fails, because it will not end
@@ -167,7 +167,7 @@ impl Climb {
             return Some(Err(error));
         }
         let is_done =
-            self.phase == Phase::Releasing && self.steps.iter().all(|step| *step == Step::REST);
+            self.phase == Phase::Releasing && self.steps.iter().all(|step| *step == TreeStep::REST);
         is_done.then_some(Ok(self.value))
     }
 
@@ -218,7 +218,7 @@ impl StepId {
     }
 }
 
-impl Step {
+impl TreeStep {
     const REST: Self = Self::of(What::Rest);
 
     const fn of(what: What) -> Self {

@@ -13,34 +13,34 @@ pub const BUFFER_BYTES: usize = 48;
 
 /// A slot: two cache lines, of which the callback path touches the first.
 #[repr(C, align(64))]
-pub(super) struct Slot {
+pub(super) struct CompletionSlot {
     pub(super) state: AtomicU64,
-    waiting: UnsafeCell<Waiting>,
+    waiting: UnsafeCell<SlotWaiter>,
     result: UnsafeCell<Result<u64, AddrError>>,
-    buffer: UnsafeCell<Buffer>,
+    buffer: UnsafeCell<OwnedBuffer>,
 }
 
 /// What waits for the end of the operation.
-pub(super) enum Waiting {
+pub(super) enum SlotWaiter {
     Nobody,
     Callback(Callback),
     Sleeper(Waker),
     Task(core::task::Waker),
 }
 
-/// What `Slot::end` found, and what it leaves to its caller.
-pub(super) enum Ended {
+/// What `CompletionSlot::end` found, and what it leaves to its caller.
+pub(super) enum EndedOperation {
     /// The completion came late or twice.
     Stale,
     /// The tag is free already; the caller must call the callback.
     Callback(Callback),
     /// The slot is the ticket's now; the caller must wake the waiter.
-    Waiting(Waiting),
+    Waiting(SlotWaiter),
     /// The ticket was dropped: the caller must drop the buffer and free the tag.
     Abandoned,
 }
 
-/// Whether the thread that ends the operation will find the waker of `Slot::arm`.
+/// Whether the thread that ends the operation will find the waker of `CompletionSlot::arm`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Armed {
     /// The thread that ends the operation will use the waker.
@@ -50,19 +50,19 @@ pub(super) enum Armed {
 }
 
 #[repr(C)]
-struct Buffer {
+struct OwnedBuffer {
     bytes: MaybeUninit<[u64; BUFFER_BYTES / 8]>,
     drop: Option<unsafe fn(*mut ())>,
 }
 
-impl Slot {
+impl CompletionSlot {
     /// Makes an idle slot.
     pub(super) fn new() -> Self {
         Self {
             state: AtomicU64::new(IDLE),
-            waiting: UnsafeCell::new(Waiting::Nobody),
+            waiting: UnsafeCell::new(SlotWaiter::Nobody),
             result: UnsafeCell::new(Ok(0)),
-            buffer: UnsafeCell::new(Buffer { bytes: MaybeUninit::uninit(), drop: None }),
+            buffer: UnsafeCell::new(OwnedBuffer { bytes: MaybeUninit::uninit(), drop: None }),
         }
     }
 
@@ -96,7 +96,7 @@ impl Slot {
     pub(super) fn begin_callback(&self, tag: Tag, callback: Callback) {
         // SAFETY: the slot is idle and the caller has taken the tag, so no other
         // thread accesses the cell.
-        self.waiting.with_mut(|cell| unsafe { *cell = Waiting::Callback(callback) });
+        self.waiting.with_mut(|cell| unsafe { *cell = SlotWaiter::Callback(callback) });
         self.state.store(live(tag) | CALLBACK, begin_order());
     }
 
@@ -108,22 +108,22 @@ impl Slot {
         tag: Tag,
         result: Result<u64, AddrError>,
         free: impl FnOnce(),
-    ) -> Ended {
-        let Some(was) = self.claim(tag) else { return Ended::Stale };
+    ) -> EndedOperation {
+        let Some(was) = self.claim(tag) else { return EndedOperation::Stale };
         if was & CALLBACK != 0 {
             if mutant("completion_free_before_copy") {
                 free();
-                let Waiting::Callback(callback) = self.take_waiting() else { unreachable!() };
-                return Ended::Callback(callback);
+                let SlotWaiter::Callback(callback) = self.take_waiting() else { unreachable!() };
+                return EndedOperation::Callback(callback);
             }
-            let Waiting::Callback(callback) = self.take_waiting() else {
+            let SlotWaiter::Callback(callback) = self.take_waiting() else {
                 unreachable!("{tag:?}: the slot is marked CALLBACK and has no callback")
             };
             free();
-            return Ended::Callback(callback);
+            return EndedOperation::Callback(callback);
         }
         let late = mutant("completion_waker_taken_late");
-        let mut waiting = Waiting::Nobody;
+        let mut waiting = SlotWaiter::Nobody;
         if was & WAKER != 0 && !late {
             waiting = self.take_waiting();
         }
@@ -142,7 +142,11 @@ impl Slot {
             waiting = self.take_waiting();
         }
         // From here on the slot is the ticket's, unless the ticket was dropped.
-        if now & ABANDONED != 0 { Ended::Abandoned } else { Ended::Waiting(waiting) }
+        if now & ABANDONED != 0 {
+            EndedOperation::Abandoned
+        } else {
+            EndedOperation::Waiting(waiting)
+        }
     }
 
     /// Returns whether the result can be read. Called by the ticket.
@@ -155,7 +159,7 @@ impl Slot {
     /// Leaves a waker for the claimer, in place of an earlier one. Only the
     /// ticket calls this function. After `Yes` the slot may already belong to
     /// another life.
-    pub(super) fn arm(&self, tag: Tag, waiting: Waiting) -> Armed {
+    pub(super) fn arm(&self, tag: Tag, waiting: SlotWaiter) -> Armed {
         if !self.disarm(tag) {
             return Armed::Ending;
         }
@@ -307,21 +311,21 @@ impl Slot {
         None
     }
 
-    fn take_waiting(&self) -> Waiting {
+    fn take_waiting(&self) -> SlotWaiter {
         // SAFETY: the cell is the caller's: the caller has claimed the slot with
         // WAKER or CALLBACK set, or it is the ticket while neither WAKER nor
         // CLAIMED is set.
-        self.waiting.with_mut(|cell| unsafe { core::mem::replace(&mut *cell, Waiting::Nobody) })
+        self.waiting.with_mut(|cell| unsafe { core::mem::replace(&mut *cell, SlotWaiter::Nobody) })
     }
 }
 
 // SAFETY: the state word gives each cell one holder at a time, as drawn in the
 // module above; buffers and wakers are `Send`.
-unsafe impl Sync for Slot {}
+unsafe impl Sync for CompletionSlot {}
 // SAFETY: the same.
-unsafe impl Send for Slot {}
+unsafe impl Send for CompletionSlot {}
 
-impl Waiting {
+impl SlotWaiter {
     #[inline(always)]
     pub(super) fn wake(self) {
         match self {
@@ -397,4 +401,4 @@ const ABANDONED: u64 = 1 << 4;
 const CALLBACK: u64 = 1 << 5;
 const GENERATION_SHIFT: u32 = 8;
 
-const _: () = assert!(cfg!(tsumugi_loom) || size_of::<Slot>() == 128);
+const _: () = assert!(cfg!(tsumugi_loom) || size_of::<CompletionSlot>() == 128);

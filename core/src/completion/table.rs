@@ -1,7 +1,7 @@
 //! The table of the operations in flight: one slot for each tag.
 
 use super::callback::Callback;
-use super::slot::{Ended, Slot};
+use super::slot::{CompletionSlot, EndedOperation};
 use crate::mem::AddrError;
 use crate::tag::{Tag, TagPool, TagPoolError, TagTable};
 use core::fmt;
@@ -11,7 +11,7 @@ use core::ptr::NonNull;
 #[derive(Clone, Copy)]
 pub struct Completions<'a> {
     pub(super) tags: TagPool<'a>,
-    slots: &'a [Slot],
+    slots: &'a [CompletionSlot],
 }
 
 /// [`Completions`] with their own memory: 64 tags in each of `SHARDS` shards. If
@@ -19,7 +19,7 @@ pub struct Completions<'a> {
 /// because a device may still write into them: drain the device first.
 pub struct CompletionTable<const SHARDS: usize> {
     tags: TagTable<SHARDS>,
-    slots: [[Slot; TagPool::PER_SHARD]; SHARDS],
+    slots: [[CompletionSlot; TagPool::PER_SHARD]; SHARDS],
 }
 
 impl<'a> Completions<'a> {
@@ -28,7 +28,7 @@ impl<'a> Completions<'a> {
 
     /// Returns the bytes that `tags` operations in flight need.
     pub const fn memory_size(tags: usize) -> usize {
-        Self::slots_offset(tags) + tags * size_of::<Slot>()
+        Self::slots_offset(tags) + tags * size_of::<CompletionSlot>()
     }
 
     /// Makes room for `tags` operations in flight, in `memory`.
@@ -50,10 +50,10 @@ impl<'a> Completions<'a> {
         let pool = unsafe { TagPool::init(memory, tags)? };
         // SAFETY: `memory_size` counts the slots, so the offset is inside the
         // memory.
-        let first = unsafe { memory.add(Self::slots_offset(tags)).cast::<Slot>() };
+        let first = unsafe { memory.add(Self::slots_offset(tags)).cast::<CompletionSlot>() };
         for index in 0..tags {
             // SAFETY: inside the memory as above; the offset keeps the alignment.
-            unsafe { first.add(index).write(Slot::new()) };
+            unsafe { first.add(index).write(CompletionSlot::new()) };
         }
         // SAFETY: the loop has just written all `tags` slots.
         let slots = unsafe { core::slice::from_raw_parts(first.as_ptr(), tags) };
@@ -92,10 +92,10 @@ impl<'a> Completions<'a> {
     pub fn complete(&self, tag: Tag, result: Result<u64, AddrError>) -> bool {
         let Some(slot) = self.slots.get(tag.index()) else { return false };
         match slot.end(tag, result, || self.free(tag)) {
-            Ended::Stale => return false,
-            Ended::Callback(callback) => callback.call(result),
-            Ended::Waiting(waiting) => waiting.wake(),
-            Ended::Abandoned => {
+            EndedOperation::Stale => return false,
+            EndedOperation::Callback(callback) => callback.call(result),
+            EndedOperation::Waiting(waiting) => waiting.wake(),
+            EndedOperation::Abandoned => {
                 slot.drop_buffer();
                 self.free(tag);
             }
@@ -114,7 +114,7 @@ impl<'a> Completions<'a> {
     }
 
     #[inline(always)]
-    pub(super) fn slot(&self, tag: Tag) -> &'a Slot {
+    pub(super) fn slot(&self, tag: Tag) -> &'a CompletionSlot {
         &self.slots[tag.index()]
     }
 
@@ -126,17 +126,17 @@ impl<'a> Completions<'a> {
         self.tags.put_back(tag);
     }
 
-    const SLOTS_ARE_ALIGNED: () = assert!(Self::ALIGN >= align_of::<Slot>());
+    const SLOTS_ARE_ALIGNED: () = assert!(Self::ALIGN >= align_of::<CompletionSlot>());
 
     const fn slots_offset(tags: usize) -> usize {
-        TagPool::memory_size(tags).next_multiple_of(align_of::<Slot>())
+        TagPool::memory_size(tags).next_multiple_of(align_of::<CompletionSlot>())
     }
 }
 
 impl<const SHARDS: usize> CompletionTable<SHARDS> {
     /// Makes a table with no operation in flight.
     pub fn new() -> Self {
-        let slots = core::array::from_fn(|_| core::array::from_fn(|_| Slot::new()));
+        let slots = core::array::from_fn(|_| core::array::from_fn(|_| CompletionSlot::new()));
         Self { tags: TagTable::new(), slots }
     }
 

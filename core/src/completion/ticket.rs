@@ -1,7 +1,7 @@
 //! The caller's end of an operation in flight.
 
 use super::outcome::Outcome;
-use super::slot::{Armed, Slot, Waiting};
+use super::slot::{Armed, CompletionSlot, SlotWaiter};
 use super::table::Completions;
 use crate::sync::mutant;
 use crate::tag::Tag;
@@ -113,7 +113,7 @@ impl<'t, B: Send + 'static> Ticket<'t, B> {
                     // Copied out of the caller's frame, because the frame may be
                     // gone as soon as another thread can find the waker.
                     let (slot, tag) = (self.slot(), self.tag);
-                    slot.arm(tag, Waiting::Sleeper(waker)) == Armed::Yes
+                    slot.arm(tag, SlotWaiter::Sleeper(waker)) == Armed::Yes
                 };
                 wait.sleep_or_leave(self.reason(), commit, &mut || self.leave());
             }
@@ -150,7 +150,7 @@ impl<'t, B: Send + 'static> Ticket<'t, B> {
                     &mut |waker| {
                         // Copied out of the caller's frame, as in `wait`.
                         let (slot, tag) = (self.slot(), self.tag);
-                        slot.arm(tag, Waiting::Sleeper(waker)) == Armed::Yes
+                        slot.arm(tag, SlotWaiter::Sleeper(waker)) == Armed::Yes
                     },
                     &mut || self.slot().disarm(self.tag),
                     &mut || self.leave(),
@@ -229,7 +229,7 @@ impl<'t, B: Send + 'static> Ticket<'t, B> {
     }
 
     #[inline(always)]
-    fn slot(&self) -> &'t Slot {
+    fn slot(&self) -> &'t CompletionSlot {
         self.table.slot(self.tag)
     }
 }
@@ -243,7 +243,7 @@ impl<B: Send + 'static> Future for Ticket<'_, B> {
         assert!(this.tag != Tag::NONE, "a ticket was polled after it had completed");
         let slot = this.slot();
         if !slot.is_done() {
-            let waiting = Waiting::Task(context.waker().clone());
+            let waiting = SlotWaiter::Task(context.waker().clone());
             if slot.arm(this.tag, waiting) == Armed::Yes {
                 return Poll::Pending;
             }

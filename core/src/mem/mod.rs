@@ -35,7 +35,7 @@ use core::ptr::NonNull;
 ///
 /// `allocate` must return memory of at least the layout's size and alignment, and no
 /// other code may use this memory until it is released with the same layout.
-pub unsafe trait Memory: Sync {
+pub unsafe trait MemorySource: Sync {
     /// Allocates memory of this layout, with unspecified content; `None` if there is
     /// no memory left.
     fn allocate(&self, layout: Layout) -> Option<NonNull<u8>>;

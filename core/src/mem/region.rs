@@ -108,11 +108,11 @@ pub struct RegionTable<const N: usize> {
     dead: AtomicU32,
     cursor: AtomicU32,
     _line: [u32; 14],
-    slots: [Slot; N],
+    slots: [RegionSlot; N],
 }
 
 #[repr(C, align(32))]
-struct Slot {
+struct RegionSlot {
     live: AtomicU32,
     last: AtomicU32,
     access: AtomicU32,
@@ -129,7 +129,7 @@ impl<const N: usize> RegionTable<N> {
             dead: AtomicU32::new(0),
             cursor: AtomicU32::new(0),
             _line: [0; 14],
-            slots: [const { Slot::new() }; N],
+            slots: [const { RegionSlot::new() }; N],
         }
     }
 
@@ -140,7 +140,7 @@ impl<const N: usize> RegionTable<N> {
             dead: AtomicU32::new(0),
             cursor: AtomicU32::new(0),
             _line: [0; 14],
-            slots: core::array::from_fn(|_| Slot::new()),
+            slots: core::array::from_fn(|_| RegionSlot::new()),
         }
     }
 
@@ -409,7 +409,7 @@ impl<const N: usize> RegionTable<N> {
     }
 }
 
-impl Slot {
+impl RegionSlot {
     /// Publishes a region in a claimed slot.
     fn publish(&self, key: RegionKey, base: NonNull<u8>, bytes: u64, access: Access) {
         self.last.store(key.generation(), Ordering::Relaxed);
@@ -466,7 +466,7 @@ impl<const N: usize> fmt::Debug for RegionTable<N> {
 }
 
 #[cfg(not(tsumugi_loom))]
-const _: () = assert!(size_of::<Slot>() == 32 && size_of::<RegionTable<4>>() == 64 + 4 * 32);
+const _: () = assert!(size_of::<RegionSlot>() == 32 && size_of::<RegionTable<4>>() == 64 + 4 * 32);
 
 #[cfg(all(test, not(tsumugi_loom)))]
 mod tests;

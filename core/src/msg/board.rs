@@ -41,8 +41,8 @@ mod post;
 #[allow(unsafe_code)]
 mod view;
 
-pub use claim::{Claim, Refused, WALK_MAX};
-pub use post::{Arrival, Post, Standing};
+pub use claim::{ClaimError, ClaimedPost, WALK_MAX};
+pub use post::{Arrival, BoardPost, PostState};
 pub use view::{Board, BoardError, BoardShape};
 
 #[cfg(all(test, not(tsumugi_loom)))]

@@ -1,21 +1,25 @@
 //! Sending a message: the choice of its path, and its packet.
 
-use super::count::Path;
-use super::machine::Machine;
-use super::mirror::Claim;
-use super::outcome::{Bytes, Label};
-use super::outgoing::{Launched, Outgoing};
-use super::packet::{Kind, Load, Packet};
-use super::shape::Design;
-use super::tables::State;
-use super::wire::{Copy, Wire};
+use super::count::MessagePath;
+use super::machine::MessageMachine;
+use super::mirror::ClaimedOffer;
+use super::outcome::{Label, MessageBytes};
+use super::outgoing::{Launched, OutgoingMessage};
+use super::packet::{Packet, PacketKind, PacketLoad};
+use super::shape::MatchingDesign;
+use super::tables::RequestState;
+use super::wire::{Copy, LaneTransport};
 use crate::mem::PeerIndex;
 use crate::sync::mutant;
 
-impl Machine<'_> {
+impl MessageMachine<'_> {
     /// Sends a message if there is room.
-    pub(super) fn launch<W: Wire>(&mut self, wire: &mut W, out: &Outgoing) -> Launched {
-        let Outgoing { to, label, bytes, entry } = *out;
+    pub(super) fn launch<W: LaneTransport>(
+        &mut self,
+        wire: &mut W,
+        out: &OutgoingMessage,
+    ) -> Launched {
+        let OutgoingMessage { to, label, bytes, entry } = *out;
         let peer = &self.tables.peers[to.0 as usize];
         let is_short = bytes.len <= u64::from(peer.thresholds.inline_max);
         let unmatched = peer.sent.wrapping_sub(peer.matched_there);
@@ -63,23 +67,23 @@ impl Machine<'_> {
         launched
     }
 
-    fn waits_no_more(&mut self, out: &Outgoing) {
+    fn waits_no_more(&mut self, out: &OutgoingMessage) {
         if let Some(index) = out.entry {
             self.tables.peers[out.to.0 as usize].waiting.remove(self.tables.requests, index);
         }
     }
 
-    fn launch_long<W: Wire>(
+    fn launch_long<W: LaneTransport>(
         &mut self,
         wire: &mut W,
-        out: &Outgoing,
-        claim: Option<Claim>,
+        out: &OutgoingMessage,
+        claim: Option<ClaimedOffer>,
     ) -> Launched {
-        let Outgoing { to, bytes, .. } = *out;
+        let OutgoingMessage { to, bytes, .. } = *out;
         let thresholds = self.tables.peers[to.0 as usize].thresholds;
-        if let Some(Claim { id, at: Some(at), room }) = claim {
+        if let Some(ClaimedOffer { id, at: Some(at), room }) = claim {
             if self.splits(wire, to, &bytes, (id, room)) {
-                self.counts.sent(Path::Direct, bytes.len);
+                self.counts.sent(MessagePath::Direct, bytes.len);
                 return self.launch_split(wire, out, (id, at, room));
             }
             if let Some(streaming) = self.streams(to, &bytes) {
@@ -93,10 +97,10 @@ impl Machine<'_> {
             && let Some(slots) = self.take_slots(wire, to, bytes.len, self.shape.slots_reserved())
         {
             wire.write_slots(to, slots, bytes.at, bytes.len);
-            let mut packet = out.packet(Kind::Eager);
+            let mut packet = out.packet(PacketKind::Eager);
             packet.b = u64::from(slots);
             self.push_message(wire, out, packet);
-            self.counts.sent(Path::Eager, bytes.len);
+            self.counts.sent(MessagePath::Eager, bytes.len);
             return Launched::Done;
         }
         self.launch_told(wire, out)
@@ -105,7 +109,7 @@ impl Machine<'_> {
     /// Returns whether bytes that go straight into a known buffer go past the
     /// cache (non-temporal stores). `None`: they do not go straight.
     #[inline]
-    pub(super) fn streams(&self, to: PeerIndex, bytes: &Bytes) -> Option<bool> {
+    pub(super) fn streams(&self, to: PeerIndex, bytes: &MessageBytes) -> Option<bool> {
         let thresholds = &self.tables.peers[to.0 as usize].thresholds;
         if bytes.len <= u64::from(thresholds.inline_max) {
             return None;
@@ -123,21 +127,21 @@ impl Machine<'_> {
     /// second packet reports the rest. For a long message the packet keeps the
     /// message's place in the lane during the copy, so that no later message has
     /// to wait.
-    fn launch_direct<W: Wire>(
+    fn launch_direct<W: LaneTransport>(
         &mut self,
         wire: &mut W,
-        out: &Outgoing,
+        out: &OutgoingMessage,
         (id, at, room): (u32, u64, u64),
         streaming: bool,
     ) -> Launched {
-        let Outgoing { to: peer, bytes, .. } = *out;
+        let OutgoingMessage { to: peer, bytes, .. } = *out;
         let len = bytes.len.min(room);
         let is_short = len <= COPY_BYTES_MAX;
         let half = self.tables.peers[peer.0 as usize].thresholds.half_of(len);
         let both = 2 + self.shape.reserve();
         let is_halved = is_short && half < len && wire.has_room(peer, both);
         let whole = Copy { peer, from: bytes.at, to: at, len, streaming, by_kernel: false };
-        let mut packet = out.packet(Kind::Direct);
+        let mut packet = out.packet(PacketKind::Direct);
         packet.id = id;
         if is_halved {
             wire.copy(&Copy { len: half, ..whole });
@@ -151,20 +155,24 @@ impl Machine<'_> {
         if is_short || !mutant("msg_direct_late") {
             self.push_message(wire, out, packet);
         }
-        self.counts.sent(Path::Direct, bytes.len);
+        self.counts.sent(MessagePath::Direct, bytes.len);
         if is_halved {
             let (from, to) = (whole.from + half, whole.to + half);
             if !mutant("msg_half_is_all") {
                 wire.copy(&Copy { from, to, len: len - half, ..whole });
             }
             if !mutant("msg_half_untold") {
-                wire.push(peer, &Packet { id, ..Packet::new(Kind::Copied) }, Load::Empty);
+                wire.push(
+                    peer,
+                    &Packet { id, ..Packet::new(PacketKind::Copied) },
+                    PacketLoad::Empty,
+                );
             }
         }
         if is_short {
             return Launched::Done;
         }
-        let index = self.request_of(out, State::Pushing);
+        let index = self.request_of(out, RequestState::Pushing);
         let request = &mut self.tables.requests[index];
         request.remote = id;
         request.far = Some(at);
@@ -175,11 +183,11 @@ impl Machine<'_> {
 
     /// Announces the message: sends the receiver the place of the bytes
     /// (rendezvous).
-    fn launch_told<W: Wire>(&mut self, wire: &mut W, out: &Outgoing) -> Launched {
-        let Outgoing { to, bytes, .. } = *out;
+    fn launch_told<W: LaneTransport>(&mut self, wire: &mut W, out: &OutgoingMessage) -> Launched {
+        let OutgoingMessage { to, bytes, .. } = *out;
         let kernel_from = self.tables.peers[to.0 as usize].thresholds.kernel_from;
-        let index = self.request_of(out, State::Told);
-        let mut packet = out.packet(Kind::Rts);
+        let index = self.request_of(out, RequestState::Told);
+        let mut packet = out.packet(PacketKind::Rts);
         packet.id = self.id(index);
         packet.b = bytes.at;
         packet.count = match bytes.in_reach {
@@ -188,16 +196,21 @@ impl Machine<'_> {
             false => 0,
         };
         self.push_message(wire, out, packet);
-        self.counts.sent(Path::Rendezvous, bytes.len);
+        self.counts.sent(MessagePath::Rendezvous, bytes.len);
         Launched::Running(index)
     }
 
     /// Pushes the packet of a message without inline bytes, together with the
     /// next offer.
     #[inline]
-    fn push_message<W: Wire>(&mut self, wire: &mut W, out: &Outgoing, mut packet: Packet) {
+    fn push_message<W: LaneTransport>(
+        &mut self,
+        wire: &mut W,
+        out: &OutgoingMessage,
+        mut packet: Packet,
+    ) {
         let offer = self.take_offer(out.to);
-        if matches!(offer, Load::Offer(_)) {
+        if matches!(offer, PacketLoad::Offer(_)) {
             packet.count |= Packet::OFFER;
         }
         wire.push(out.to, &packet, offer);
@@ -210,7 +223,7 @@ impl Machine<'_> {
         let peer = &mut self.tables.peers[to.0 as usize];
         let number = peer.sent;
         peer.sent = number.wrapping_add(1);
-        if self.design == Design::Mirror {
+        if self.design == MatchingDesign::Mirror {
             let len = self.shape.log_len();
             let at = to.0 as usize * len as usize + (number & (len - 1)) as usize;
             let logged = &mut self.tables.log[at];
@@ -223,7 +236,7 @@ impl Machine<'_> {
     }
 
     /// Returns the request of a message that goes on; a free one must be there.
-    pub(super) fn request_of(&mut self, out: &Outgoing, state: State) -> usize {
+    pub(super) fn request_of(&mut self, out: &OutgoingMessage, state: RequestState) -> usize {
         let index = out
             .entry
             .unwrap_or_else(|| self.new_entry(out.request(state)).expect("a request is free"));

@@ -26,9 +26,9 @@
 
 mod memory;
 
-pub use memory::{Lane, Line, NeedLine, ReturnLine};
+pub use memory::{Lane, LaneLine, NeedLine, ReturnLine};
 
-use super::packet::{FIRST_WORDS, INLINE_WORDS, LINE_WORDS, Load, Offer, Packet};
+use super::packet::{FIRST_WORDS, INLINE_WORDS, LINE_WORDS, Offer, Packet, PacketLoad};
 use super::split::Split;
 use super::wire::Returned;
 use crate::sync::{Ordering, fence, mutant};
@@ -94,11 +94,11 @@ impl<'m> LaneSender<'m> {
     /// Puts a packet into the lane; there must be room. `inline` returns words of
     /// the inline bytes by their number.
     #[inline(always)]
-    pub fn push(&mut self, packet: &Packet, load: Load, inline: impl Fn(usize) -> u64) {
+    pub fn push(&mut self, packet: &Packet, load: PacketLoad, inline: impl Fn(usize) -> u64) {
         let lines = packet.lines();
         let words = match load {
-            Load::Inline(_) => usize::from(packet.count).div_ceil(8),
-            Load::Empty | Load::Offer(_) => 0,
+            PacketLoad::Inline(_) => usize::from(packet.count).div_ceil(8),
+            PacketLoad::Empty | PacketLoad::Offer(_) => 0,
         };
         if mutant("msg_head_first") {
             self.stamp(self.tail, packet.head(), Ordering::Release);
@@ -125,7 +125,7 @@ impl<'m> LaneSender<'m> {
             let first = unsafe { &mut *cell };
             first[0] = u64::from(packet.tag) | u64::from(packet.id) << 32;
             match load {
-                Load::Inline(_) => {
+                PacketLoad::Inline(_) => {
                     for word in 0..FIRST_WORDS {
                         if word >= words {
                             break;
@@ -133,8 +133,8 @@ impl<'m> LaneSender<'m> {
                         first[3 + word] = inline(word);
                     }
                 }
-                Load::Empty => (first[1], first[2]) = (packet.a, packet.b),
-                Load::Offer(offer) => {
+                PacketLoad::Empty => (first[1], first[2]) = (packet.a, packet.b),
+                PacketLoad::Offer(offer) => {
                     (first[1], first[2]) = (packet.a, packet.b);
                     first[3..].copy_from_slice(&offer.to_words());
                 }
@@ -158,7 +158,7 @@ impl<'m> LaneSender<'m> {
     /// Prefetches a line that is written soon.
     #[inline(always)]
     fn fetch(&self, position: u32) {
-        let ahead: *const Line = self.line(position);
+        let ahead: *const LaneLine = self.line(position);
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         // SAFETY: a hint, valid for any address; processors without it do
         // nothing.
@@ -197,7 +197,7 @@ impl<'m> LaneSender<'m> {
     }
 
     #[inline(always)]
-    fn line(&self, position: u32) -> &'m Line {
+    fn line(&self, position: u32) -> &'m LaneLine {
         line(self.lane.lines, position)
     }
 
@@ -347,13 +347,13 @@ impl<'m> LaneReceiver<'m> {
     }
 
     #[inline(always)]
-    fn line(&self, after: u32) -> &'m Line {
+    fn line(&self, after: u32) -> &'m LaneLine {
         line(self.lane.lines, self.head.wrapping_add(after))
     }
 }
 
 #[inline(always)]
-fn line(lines: &[Line], position: u32) -> &Line {
+fn line(lines: &[LaneLine], position: u32) -> &LaneLine {
     // SAFETY: the masked index is below the number of lines, which is a power of
     // two.
     unsafe { lines.get_unchecked(position as usize & (lines.len() - 1)) }
@@ -361,7 +361,7 @@ fn line(lines: &[Line], position: u32) -> &Line {
 
 /// Returns the number of bits of a position that select the line; the other bits
 /// select the lap.
-const fn lap_bits(lines: &[Line]) -> u32 {
+const fn lap_bits(lines: &[LaneLine]) -> u32 {
     assert!(lines.len().is_power_of_two(), "the number of lines of a lane must be a power of two");
     lines.len().trailing_zeros()
 }

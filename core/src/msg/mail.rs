@@ -29,7 +29,7 @@
 //!    lane are ever in use, by default 98 KiB, if both directions are full.
 //! 2. [`take`](Mail::take) each parcel that has come, then
 //!    [`poll_arrived`](Mail::poll_arrived): ranks with packets in their lanes.
-//! 3. The calls of a [`Wire`](super::Wire) for far ranks.
+//! 3. The calls of a [`LaneTransport`](super::LaneTransport) for far ranks.
 //! 4. [`poll_parcel`](Mail::poll_parcel) until `None`: send the parcel, then call
 //!    [`posted`](Mail::posted), or [`refused`](Mail::refused) if the network has
 //!    no room: then the parcel is built again later. Do this also before the rank
@@ -48,16 +48,16 @@ mod ring;
 mod window;
 
 pub use buffers::Buffers;
-pub use chunk::{Chunk, Place};
+pub use chunk::{ChunkPlace, LaneChunk};
 pub use lane::{FarLane, MailEnd};
 pub use parcel::{PARCEL_BYTES_MIN, ParcelError};
 
 use self::chunk::Pool;
-use self::parcel::Parcel;
+use self::parcel::ParsedParcel;
 use self::ring::chunks_of;
-use super::list::List;
-use super::packet::{INLINE_WORDS, Load, Offer, Packet};
-use super::shape::{SetupError, Shape};
+use super::list::IndexList;
+use super::packet::{INLINE_WORDS, Offer, Packet, PacketLoad};
+use super::shape::{MessageShape, SetupError};
 use super::wire::Returned;
 use crate::mem::PeerIndex;
 use crate::sync::mutant;
@@ -65,11 +65,11 @@ use core::fmt;
 
 /// The lanes between this rank and all far ranks.
 pub struct Mail<'t> {
-    shape: Shape,
+    shape: MessageShape,
     ends: &'t mut [MailEnd<'t>],
     /// Ends that may have a parcel to be sent, and ends that got one.
-    ready: List<0>,
-    arrived: List<1>,
+    ready: IndexList<0>,
+    arrived: IndexList<1>,
     pool: Pool<'t>,
 }
 
@@ -80,7 +80,7 @@ impl<'t> Mail<'t> {
     ///
     /// [`SetupError::Shape`] if the shape is not valid; [`SetupError::Tables`] if there are
     /// fewer ends than ranks.
-    pub fn new(shape: Shape, ends: &'t mut [MailEnd<'t>]) -> Result<Self, SetupError> {
+    pub fn new(shape: MessageShape, ends: &'t mut [MailEnd<'t>]) -> Result<Self, SetupError> {
         if !shape.is_valid() {
             return Err(SetupError::Shape(shape));
         }
@@ -89,7 +89,7 @@ impl<'t> Mail<'t> {
             return Err(SetupError::Tables { entries, needed });
         }
         let pool = Pool::default();
-        Ok(Self { shape, ends, ready: List::EMPTY, arrived: List::EMPTY, pool })
+        Ok(Self { shape, ends, ready: IndexList::EMPTY, arrived: IndexList::EMPTY, pool })
     }
 
     /// Replaces the ends by a longer table; the old ends move there.
@@ -118,7 +118,7 @@ impl<'t> Mail<'t> {
     }
 
     /// Adds chunks, the memory for packets and bytes in lanes.
-    pub fn feed(&mut self, chunks: &'t mut [Chunk<'t>]) {
+    pub fn feed(&mut self, chunks: &'t mut [LaneChunk<'t>]) {
         for chunk in chunks {
             self.pool.give(chunk);
         }
@@ -165,9 +165,9 @@ impl<'t> Mail<'t> {
     pub fn take(&mut self, from: PeerIndex, bytes: &[u8]) -> Result<(), ParcelError> {
         let end = self.ends.get_mut(from.0 as usize).filter(|end| !end.is_lost);
         let lane = end.and_then(|end| end.lane.as_mut()).ok_or(ParcelError::NoLane)?;
-        let (acked, numbered) = match Parcel::parse(bytes, &self.shape)? {
-            Parcel::Acknowledged(acked) => (acked, None),
-            Parcel::Numbered(head, records) => {
+        let (acked, numbered) = match ParsedParcel::parse(bytes, &self.shape)? {
+            ParsedParcel::Acknowledged(acked) => (acked, None),
+            ParsedParcel::Numbered(head, records) => {
                 lane.inbox.check(&head)?;
                 (head.acked, Some((head, records)))
             }
@@ -258,7 +258,7 @@ impl<'t> Mail<'t> {
 
     /// Takes the death of a rank: all that was to be sent to it is dropped, and
     /// no parcel is taken from it any more. Packets that are here can still be
-    /// read. To be called after [`Machine::lost`](super::Machine::lost).
+    /// read. To be called after [`MessageMachine::lost`](super::MessageMachine::lost).
     pub fn lost(&mut self, rank: PeerIndex) {
         let index = rank.0 as usize;
         let Some(end) = self.ends.get_mut(index) else { return };
@@ -272,7 +272,7 @@ impl<'t> Mail<'t> {
         }
     }
 
-    // The calls below are as in a `Wire`.
+    // The calls below are as in a `LaneTransport`.
 
     /// Returns whether `lines` more lines fit into the lane to that rank.
     pub fn has_room(&mut self, to: PeerIndex, lines: u32) -> bool {
@@ -284,7 +284,13 @@ impl<'t> Mail<'t> {
     /// # Panics
     ///
     /// May panic if it [is short](Self::is_short) of chunks.
-    pub fn push(&mut self, to: PeerIndex, packet: &Packet, load: Load, buffers: &mut impl Buffers) {
+    pub fn push(
+        &mut self,
+        to: PeerIndex,
+        packet: &Packet,
+        load: PacketLoad,
+        buffers: &mut impl Buffers,
+    ) {
         let (lane, pool) = self.lane_and_pool(to).expect("a lane with room is connected");
         lane.out.push(pool, packet, load, buffers);
         self.rouse(to);

@@ -1,42 +1,42 @@
 //! A message that is to be sent, and the result of an attempt.
 
-use super::outcome::{Bytes, Label};
-use super::packet::{Kind, Packet};
-use super::tables::{Due, Entry, State};
+use super::outcome::{Label, MessageBytes};
+use super::packet::{Packet, PacketKind};
+use super::tables::{DuePacket, RequestEntry, RequestState};
 use crate::mem::PeerIndex;
 
 /// A message that is to be sent.
 #[derive(Clone, Copy)]
-pub(super) struct Outgoing {
+pub(super) struct OutgoingMessage {
     pub(super) to: PeerIndex,
     pub(super) label: Label,
-    pub(super) bytes: Bytes,
+    pub(super) bytes: MessageBytes,
     /// The request of the message, if it had to wait for room.
     pub(super) entry: Option<usize>,
 }
 
-impl Outgoing {
+impl OutgoingMessage {
     /// Makes the message of a request that waits.
-    pub(super) fn of(request: &Entry, index: usize) -> Self {
+    pub(super) fn of(request: &RequestEntry, index: usize) -> Self {
         Self {
             to: PeerIndex(request.peer),
             label: Label { context: request.context, tag: request.tag },
-            bytes: Bytes { at: request.at, len: request.len, in_reach: request.in_reach },
+            bytes: MessageBytes { at: request.at, len: request.len, in_reach: request.in_reach },
             entry: Some(index),
         }
     }
 
     /// Returns the packet of the message, without the place of its bytes.
     #[inline]
-    pub(super) const fn packet(&self, kind: Kind) -> Packet {
+    pub(super) const fn packet(&self, kind: PacketKind) -> Packet {
         let Label { context, tag } = self.label;
         Packet { context, tag, a: self.bytes.len, ..Packet::new(kind) }
     }
 
     /// Returns the request of the message.
-    pub(super) const fn request(&self, state: State) -> Entry {
+    pub(super) const fn request(&self, state: RequestState) -> RequestEntry {
         let Self { to, label, bytes, .. } = *self;
-        Entry {
+        RequestEntry {
             state,
             peer: to.0,
             source: to.0,
@@ -47,8 +47,8 @@ impl Outgoing {
             len: bytes.len,
             size: bytes.len,
             in_reach: bytes.in_reach,
-            due: Due::Nothing,
-            ..Entry::EMPTY
+            due: DuePacket::Nothing,
+            ..RequestEntry::EMPTY
         }
     }
 }

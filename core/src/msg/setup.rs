@@ -1,14 +1,16 @@
 //! Setup of a machine: its shape, its tables, and the errors in them.
 
-use super::list::{List, Stack};
-use super::machine::{Machine, REQUESTS_MAX};
-use super::shape::{Design, SetupError, Shape};
-use super::tables::{Entry, Logged, Mirrored, Peer, Tables, Unexpected};
+use super::list::{IndexList, IndexStack};
+use super::machine::{MessageMachine, REQUESTS_MAX};
+use super::shape::{MatchingDesign, MessageShape, SetupError};
+use super::tables::{
+    LoggedMessage, MessagePeer, MessageTables, MirroredOffer, RequestEntry, UnexpectedMessage,
+};
 use super::threshold::Thresholds;
-use super::{count::Counts, packet::INLINE_BYTES_MAX};
+use super::{count::MessageCounts, packet::INLINE_BYTES_MAX};
 use crate::mem::{LocalRank, PeerIndex};
 
-impl<'m> Machine<'m> {
+impl<'m> MessageMachine<'m> {
     /// Makes a machine without requests.
     ///
     /// # Errors
@@ -20,10 +22,10 @@ impl<'m> Machine<'m> {
     /// - [`SetupError::InlineMax`]: `thresholds.inline_max` is above the room in a packet.
     pub fn new(
         own: LocalRank,
-        shape: Shape,
-        design: Design,
+        shape: MessageShape,
+        design: MatchingDesign,
         thresholds: Thresholds,
-        tables: Tables<'m>,
+        tables: MessageTables<'m>,
     ) -> Result<Self, SetupError> {
         if !shape.is_valid() || own.0 >= shape.peers {
             return Err(SetupError::Shape(shape));
@@ -44,16 +46,16 @@ impl<'m> Machine<'m> {
             let entries = tables.requests.len();
             return Err(SetupError::Tables { entries, needed: REQUESTS_MAX });
         }
-        tables.peers.fill(Peer::EMPTY);
-        tables.requests.fill(Entry::EMPTY);
-        tables.unexpected.fill(Unexpected::EMPTY);
-        tables.log.fill(Logged::EMPTY);
-        tables.mirror.fill(Mirrored::EMPTY);
-        let mut free = Stack::EMPTY;
+        tables.peers.fill(MessagePeer::EMPTY);
+        tables.requests.fill(RequestEntry::EMPTY);
+        tables.unexpected.fill(UnexpectedMessage::EMPTY);
+        tables.log.fill(LoggedMessage::EMPTY);
+        tables.mirror.fill(MirroredOffer::EMPTY);
+        let mut free = IndexStack::EMPTY;
         for index in (0..tables.requests.len()).rev() {
             free.push(tables.requests, index);
         }
-        let mut room = Stack::EMPTY;
+        let mut room = IndexStack::EMPTY;
         for index in (0..tables.unexpected.len()).rev() {
             room.push(tables.unexpected, index);
         }
@@ -64,12 +66,12 @@ impl<'m> Machine<'m> {
             tables,
             free,
             room,
-            ended: List::EMPTY,
-            jobs: List::EMPTY,
-            any_posted: List::EMPTY,
-            arrived: List::EMPTY,
-            busy: List::EMPTY,
-            stirred: List::EMPTY,
+            ended: IndexList::EMPTY,
+            jobs: IndexList::EMPTY,
+            any_posted: IndexList::EMPTY,
+            arrived: IndexList::EMPTY,
+            busy: IndexList::EMPTY,
+            stirred: IndexList::EMPTY,
             posts: 0,
             under_way: 0,
             spare: shape.spare(),
@@ -77,9 +79,9 @@ impl<'m> Machine<'m> {
             has_learned: false,
             recent: [u32::MAX; 4],
             turn: 0,
-            counts: Counts::default(),
+            counts: MessageCounts::default(),
             boards: &[],
-            boarded: List::EMPTY,
+            boarded: IndexList::EMPTY,
             holds_board: false,
         };
         for peer in 0..shape.peers {
@@ -109,7 +111,7 @@ impl<'m> Machine<'m> {
     }
 }
 
-impl<'m> Machine<'m> {
+impl<'m> MessageMachine<'m> {
     /// Returns the number of peers: those of the shape, and those that were
     /// [admitted](Self::admit).
     #[inline]
@@ -121,7 +123,7 @@ impl<'m> Machine<'m> {
     /// exchanged before. Returns its number, which is the next one. `None`: the
     /// tables have no room for it, and must [grow](Self::grow) first. Wait-free.
     pub fn admit(&mut self) -> Option<PeerIndex> {
-        let shape = Shape { peers: self.shape.peers + 1, ..self.shape };
+        let shape = MessageShape { peers: self.shape.peers + 1, ..self.shape };
         let has_room = shape.is_valid()
             && self.tables.peers.len() >= shape.peers as usize
             && self.tables.unexpected.len() >= shape.unexpected()
@@ -142,7 +144,7 @@ impl<'m> Machine<'m> {
     ///
     /// [`SetupError::Tables`] if one of them is shorter, or there are more than 2^20
     /// requests; nothing has happened.
-    pub fn grow(&mut self, tables: Tables<'m>) -> Result<(), SetupError> {
+    pub fn grow(&mut self, tables: MessageTables<'m>) -> Result<(), SetupError> {
         let old = &self.tables;
         for (entries, needed) in [
             (tables.peers.len(), old.peers.len()),
@@ -160,11 +162,11 @@ impl<'m> Machine<'m> {
             return Err(SetupError::Tables { entries, needed: REQUESTS_MAX });
         }
         let (requests, unexpected) = (old.requests.len(), old.unexpected.len());
-        carry_over(old.peers, tables.peers, Peer::EMPTY);
-        carry_over(old.requests, tables.requests, Entry::EMPTY);
-        carry_over(old.unexpected, tables.unexpected, Unexpected::EMPTY);
-        carry_over(old.log, tables.log, Logged::EMPTY);
-        carry_over(old.mirror, tables.mirror, Mirrored::EMPTY);
+        carry_over(old.peers, tables.peers, MessagePeer::EMPTY);
+        carry_over(old.requests, tables.requests, RequestEntry::EMPTY);
+        carry_over(old.unexpected, tables.unexpected, UnexpectedMessage::EMPTY);
+        carry_over(old.log, tables.log, LoggedMessage::EMPTY);
+        carry_over(old.mirror, tables.mirror, MirroredOffer::EMPTY);
         self.tables = tables;
         for index in (requests..self.tables.requests.len()).rev() {
             self.free.push(self.tables.requests, index);

@@ -5,8 +5,8 @@ use core::fmt;
 
 /// The sizes of lanes and tables: the same on every rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
-    /// Ranks, this rank included. A machine may [admit](super::Machine::admit) more of
+pub struct MessageShape {
+    /// Ranks, this rank included. A machine may [admit](super::MessageMachine::admit) more of
     /// them later, which changes no other field.
     pub peers: u32,
     /// Lines of each lane: a power of two from 8 on.
@@ -23,24 +23,24 @@ pub struct Shape {
     pub mirror: u32,
 }
 
-impl Shape {
+impl MessageShape {
     /// Returns a shape that is suitable for a few ranks.
     pub const fn of(peers: u32) -> Self {
         Self { peers, lines: 256, slots: 16, slot_bytes: 2048, quota: 256, mirror: 32 }
     }
 
-    /// Entries of [`Tables::unexpected`](super::Tables::unexpected): the quota of each
+    /// Entries of [`MessageTables::unexpected`](super::MessageTables::unexpected): the quota of each
     /// peer, and some to be granted.
     pub const fn unexpected(&self) -> usize {
         self.peers as usize * self.quota as usize + self.spare() as usize
     }
 
-    /// Entries of [`Tables::log`](super::Tables::log).
+    /// Entries of [`MessageTables::log`](super::MessageTables::log).
     pub const fn log(&self) -> usize {
         self.peers as usize * self.log_len() as usize
     }
 
-    /// Entries of [`Tables::mirror`](super::Tables::mirror).
+    /// Entries of [`MessageTables::mirror`](super::MessageTables::mirror).
     pub const fn mirrored(&self) -> usize {
         self.peers as usize * self.mirror as usize
     }
@@ -91,7 +91,7 @@ impl Shape {
 
 /// How the sender finds the receiver's buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Design {
+pub enum MatchingDesign {
     /// The sender does not find it: small messages are copied twice, large ones
     /// fetched.
     TwoCopy,
@@ -106,7 +106,7 @@ pub enum Design {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetupError {
     /// The shape is not valid.
-    Shape(Shape),
+    Shape(MessageShape),
     /// A table is shorter than the shape needs, or has more requests than can be
     /// named.
     Tables {

@@ -7,28 +7,28 @@ use core::ptr::NonNull;
 /// The indices of a ring. They only count up, and are masked at each use; 63 bits
 /// never wrap.
 #[repr(C)]
-pub(super) struct Header {
+pub(super) struct RingHeader {
     /// Written by producers.
     pub(super) tail: CachePadded<AtomicU64>,
     /// Written by the consumer.
-    consumer: CachePadded<Consumer>,
+    consumer: CachePadded<ConsumerHeader>,
 }
 
 #[repr(C)]
-struct Consumer {
+struct ConsumerHeader {
     head: AtomicU64,
     /// The number of slots, and the bytes of a slot; 0 until the ring is made, and
     /// constant afterwards.
     shape: AtomicU64,
 }
 
-impl Header {
+impl RingHeader {
     #[cfg(not(tsumugi_loom))]
     pub(super) const fn new() -> Self {
         let (head, shape) = (AtomicU64::new(0), AtomicU64::new(0));
         Self {
             tail: CachePadded::new(AtomicU64::new(0)),
-            consumer: CachePadded::new(Consumer { head, shape }),
+            consumer: CachePadded::new(ConsumerHeader { head, shape }),
         }
     }
 
@@ -37,7 +37,7 @@ impl Header {
         let (head, shape) = (AtomicU64::new(0), AtomicU64::new(0));
         Self {
             tail: CachePadded::new(AtomicU64::new(0)),
-            consumer: CachePadded::new(Consumer { head, shape }),
+            consumer: CachePadded::new(ConsumerHeader { head, shape }),
         }
     }
 
@@ -67,11 +67,15 @@ pub(super) const fn memory_size<S>(slots: usize) -> usize {
 }
 
 pub(super) const fn align<S>() -> usize {
-    if align_of::<S>() > align_of::<Header>() { align_of::<S>() } else { align_of::<Header>() }
+    if align_of::<S>() > align_of::<RingHeader>() {
+        align_of::<S>()
+    } else {
+        align_of::<RingHeader>()
+    }
 }
 
 const fn slots_offset<S>() -> usize {
-    size_of::<Header>().next_multiple_of(align::<S>())
+    size_of::<RingHeader>().next_multiple_of(align::<S>())
 }
 
 fn check<S>(memory: NonNull<u8>, slots: usize) -> Result<(), RingError> {
@@ -95,20 +99,20 @@ pub(super) unsafe fn init<'a, S>(
     memory: NonNull<u8>,
     slots: usize,
     slot: impl Fn(usize) -> S,
-) -> Result<(&'a Header, &'a [S]), RingError> {
+) -> Result<(&'a RingHeader, &'a [S]), RingError> {
     check::<S>(memory, slots)?;
-    let header = memory.cast::<Header>();
+    let header = memory.cast::<RingHeader>();
     // SAFETY: the caller promises enough valid memory, and the alignment was
     // checked.
     let first = unsafe { memory.add(slots_offset::<S>()).cast::<S>() };
     // SAFETY: the same.
-    unsafe { header.write(Header::new()) };
+    unsafe { header.write(RingHeader::new()) };
     for index in 0..slots {
         // SAFETY: the same.
         unsafe { first.add(index).write(slot(index)) };
     }
     // SAFETY: the header was just written; only its atomics change from here on.
-    let header: &'a Header = unsafe { header.as_ref() };
+    let header: &'a RingHeader = unsafe { header.as_ref() };
     // Release: pairs with the Acquire in `attach`.
     header.consumer.shape.store(shape::<S>(slots), Ordering::Release);
     // SAFETY: the slots were just written.
@@ -124,11 +128,11 @@ pub(super) unsafe fn init<'a, S>(
 pub(super) unsafe fn attach<'a, S>(
     memory: NonNull<u8>,
     slots: usize,
-) -> Result<(&'a Header, &'a [S]), RingError> {
+) -> Result<(&'a RingHeader, &'a [S]), RingError> {
     check::<S>(memory, slots)?;
     // SAFETY: the caller promises valid memory; a header consists of atomics, for
     // which all bytes are valid values.
-    let header: &'a Header = unsafe { memory.cast::<Header>().as_ref() };
+    let header: &'a RingHeader = unsafe { memory.cast::<RingHeader>().as_ref() };
     // Acquire: pairs with the Release in `init`.
     let found = header.consumer.shape.load(Ordering::Acquire);
     if found != shape::<S>(slots) {

@@ -41,7 +41,7 @@ pub struct Marked<T, const N: usize> {
     tail: CachePadded<AtomicU64>,
     /// Written by the consumer.
     head: CachePadded<AtomicU64>,
-    slots: [Slot<T>; N],
+    slots: [MarkedSlot<T>; N],
 }
 
 /// The result of a successful push.
@@ -54,7 +54,7 @@ pub enum Pushed {
     Asleep,
 }
 
-struct Slot<T> {
+struct MarkedSlot<T> {
     filled: AtomicBool,
     value: UnsafeCell<MaybeUninit<T>>,
 }
@@ -69,7 +69,7 @@ impl<T, const N: usize> Marked<T, N> {
     /// An empty ring, with the consumer awake.
     pub fn new() -> Self {
         let () = Self::N_IS_VALID;
-        let slot = |_| Slot {
+        let slot = |_| MarkedSlot {
             filled: AtomicBool::new(false),
             value: UnsafeCell::new(MaybeUninit::uninit()),
         };

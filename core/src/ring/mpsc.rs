@@ -37,7 +37,7 @@
 //! single-consumer half.
 
 use super::error::RingError;
-use super::header::{self, ASLEEP, Header};
+use super::header::{self, ASLEEP, RingHeader};
 use super::marked::Pushed;
 use crate::mutate;
 use crate::sync::{AtomicU64, Ordering, UnsafeCell, mutant};
@@ -56,15 +56,15 @@ use core::ptr::NonNull;
 /// ```
 #[repr(C)]
 pub struct Mpsc<T, const N: usize> {
-    header: Header,
-    slots: [Slot<T>; N],
+    header: RingHeader,
+    slots: [MpscSlot<T>; N],
 }
 
 /// A ring in memory that the view does not own. Any number of threads may push; a
 /// copy of the view is the same ring.
 pub struct MpscView<'a, T> {
-    header: &'a Header,
-    slots: &'a [Slot<T>],
+    header: &'a RingHeader,
+    slots: &'a [MpscSlot<T>],
 }
 
 /// The only consumer of a ring.
@@ -73,18 +73,18 @@ pub struct MpscConsumer<'a, T> {
 }
 
 #[repr(C)]
-struct Slot<T> {
+struct MpscSlot<T> {
     sequence: AtomicU64,
     value: UnsafeCell<MaybeUninit<T>>,
 }
 
 impl<'a, T> MpscView<'a, T> {
     /// The alignment that the memory of a ring needs.
-    pub const ALIGN: usize = header::align::<Slot<T>>();
+    pub const ALIGN: usize = header::align::<MpscSlot<T>>();
 
     /// Bytes that a ring of `slots` slots needs.
     pub const fn memory_size(slots: usize) -> usize {
-        header::memory_size::<Slot<T>>(slots)
+        header::memory_size::<MpscSlot<T>>(slots)
     }
 
     /// Makes an empty ring in `memory`.
@@ -102,7 +102,7 @@ impl<'a, T> MpscView<'a, T> {
     /// them.
     pub unsafe fn init(memory: NonNull<u8>, slots: usize) -> Result<Self, RingError> {
         // SAFETY: the caller's.
-        let (header, slots) = unsafe { header::init(memory, slots, Slot::new)? };
+        let (header, slots) = unsafe { header::init(memory, slots, MpscSlot::new)? };
         Ok(Self { header, slots })
     }
 
@@ -239,7 +239,7 @@ impl<'a, T> MpscView<'a, T> {
     }
 
     #[inline(always)]
-    fn slot(&self, position: u64) -> &'a Slot<T> {
+    fn slot(&self, position: u64) -> &'a MpscSlot<T> {
         debug_assert!(self.slots.len().is_power_of_two());
         let index = position as usize & (self.slots.len() - 1);
         // SAFETY: every constructor makes the length a power of two, so the
@@ -315,20 +315,20 @@ impl<T, const N: usize> Mpsc<T, N> {
     #[cfg(not(tsumugi_loom))]
     pub const fn new() -> Self {
         let () = Self::N_IS_VALID;
-        let mut slots = [const { Slot::new(0) }; N];
+        let mut slots = [const { MpscSlot::new(0) }; N];
         let mut index = 1;
         while index < N {
             slots[index].sequence = AtomicU64::new(index as u64);
             index += 1;
         }
-        Self { header: Header::new(), slots }
+        Self { header: RingHeader::new(), slots }
     }
 
     /// An empty ring.
     #[cfg(tsumugi_loom)]
     pub fn new() -> Self {
         let () = Self::N_IS_VALID;
-        Self { header: Header::new(), slots: core::array::from_fn(Slot::new) }
+        Self { header: RingHeader::new(), slots: core::array::from_fn(MpscSlot::new) }
     }
 
     /// The ring as a view, for pushes and, by its unsafe calls, for pops.
@@ -401,7 +401,7 @@ impl<T, const N: usize> fmt::Debug for Mpsc<T, N> {
     }
 }
 
-impl<T> Slot<T> {
+impl<T> MpscSlot<T> {
     #[cfg(not(tsumugi_loom))]
     const fn new(index: usize) -> Self {
         Self {
@@ -420,4 +420,4 @@ impl<T> Slot<T> {
 }
 
 /// An operation and its slot's sequence share one cache line.
-const _: () = assert!(cfg!(tsumugi_loom) || size_of::<Slot<[u64; 7]>>() == 64);
+const _: () = assert!(cfg!(tsumugi_loom) || size_of::<MpscSlot<[u64; 7]>>() == 64);

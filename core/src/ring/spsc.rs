@@ -14,7 +14,7 @@
 //! Progress: everything is wait-free.
 
 use super::error::RingError;
-use super::header::{self, Header};
+use super::header::{self, RingHeader};
 use crate::mutate;
 use crate::sync::{Ordering, UnsafeCell};
 use core::fmt;
@@ -28,14 +28,14 @@ use core::ptr::NonNull;
 /// ```
 #[repr(C)]
 pub struct Spsc<T, const N: usize> {
-    header: Header,
-    slots: [Slot<T>; N],
+    header: RingHeader,
+    slots: [SpscSlot<T>; N],
 }
 
 /// A ring in memory that the view does not own.
 pub struct SpscView<'a, T> {
-    header: &'a Header,
-    slots: &'a [Slot<T>],
+    header: &'a RingHeader,
+    slots: &'a [SpscSlot<T>],
 }
 
 /// The only producer of a ring.
@@ -53,15 +53,15 @@ pub struct SpscConsumer<'a, T> {
 }
 
 #[repr(transparent)]
-struct Slot<T>(UnsafeCell<MaybeUninit<T>>);
+struct SpscSlot<T>(UnsafeCell<MaybeUninit<T>>);
 
 impl<'a, T> SpscView<'a, T> {
     /// The alignment that the memory of a ring needs.
-    pub const ALIGN: usize = header::align::<Slot<T>>();
+    pub const ALIGN: usize = header::align::<SpscSlot<T>>();
 
     /// Bytes that a ring of `slots` slots needs.
     pub const fn memory_size(slots: usize) -> usize {
-        header::memory_size::<Slot<T>>(slots)
+        header::memory_size::<SpscSlot<T>>(slots)
     }
 
     /// Makes an empty ring in `memory`.
@@ -79,7 +79,7 @@ impl<'a, T> SpscView<'a, T> {
     /// them.
     pub unsafe fn init(memory: NonNull<u8>, slots: usize) -> Result<Self, RingError> {
         // SAFETY: the caller's.
-        let (header, slots) = unsafe { header::init(memory, slots, |_| Slot::new())? };
+        let (header, slots) = unsafe { header::init(memory, slots, |_| SpscSlot::new())? };
         Ok(Self { header, slots })
     }
 
@@ -148,7 +148,7 @@ impl<'a, T> SpscView<'a, T> {
     }
 
     #[inline(always)]
-    fn slot(&self, position: u64) -> &'a Slot<T> {
+    fn slot(&self, position: u64) -> &'a SpscSlot<T> {
         debug_assert!(self.slots.len().is_power_of_two());
         let index = position as usize & (self.slots.len() - 1);
         // SAFETY: every constructor makes the length a power of two, so the
@@ -242,14 +242,14 @@ impl<T, const N: usize> Spsc<T, N> {
     #[cfg(not(tsumugi_loom))]
     pub const fn new() -> Self {
         let () = Self::N_IS_VALID;
-        Self { header: Header::new(), slots: [const { Slot::new() }; N] }
+        Self { header: RingHeader::new(), slots: [const { SpscSlot::new() }; N] }
     }
 
     /// An empty ring.
     #[cfg(tsumugi_loom)]
     pub fn new() -> Self {
         let () = Self::N_IS_VALID;
-        Self { header: Header::new(), slots: core::array::from_fn(|_| Slot::new()) }
+        Self { header: RingHeader::new(), slots: core::array::from_fn(|_| SpscSlot::new()) }
     }
 
     /// The ring as a view.
@@ -319,7 +319,7 @@ impl<T, const N: usize> fmt::Debug for Spsc<T, N> {
     }
 }
 
-impl<T> Slot<T> {
+impl<T> SpscSlot<T> {
     #[cfg(not(tsumugi_loom))]
     const fn new() -> Self {
         Self(UnsafeCell::new(MaybeUninit::uninit()))

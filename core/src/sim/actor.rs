@@ -1,22 +1,22 @@
 //! A state machine that runs as one node, and the runs of many of them.
 
-use super::event::Event;
+use super::event::SimEvent;
 use super::net::Net;
-use super::node::Node;
+use super::node::SimNode;
 use crate::mem::Rank;
 use crate::time::{Clock, Instant};
 use core::time::Duration;
 
 /// A state machine that runs as one node.
 ///
-/// A closure `FnMut(&Node, Event)` is an actor, too.
+/// A closure `FnMut(&SimNode, SimEvent)` is an actor, too.
 pub trait Actor {
     /// Handles an event at `node`, to which the actor also posts its operations.
-    fn on_event(&mut self, node: &Node<'_>, event: Event);
+    fn on_event(&mut self, node: &SimNode<'_>, event: SimEvent);
 }
 
-impl<F: FnMut(&Node<'_>, Event)> Actor for F {
-    fn on_event(&mut self, node: &Node<'_>, event: Event) {
+impl<F: FnMut(&SimNode<'_>, SimEvent)> Actor for F {
+    fn on_event(&mut self, node: &SimNode<'_>, event: SimEvent) {
         self(node, event);
     }
 }
@@ -33,14 +33,14 @@ impl Net {
         self.run_until(Instant::from_ns(u64::MAX), actors)
     }
 
-    /// Gives each actor the event [`Start`](Event::Start).
+    /// Gives each actor the event [`Start`](SimEvent::Start).
     ///
     /// # Panics
     ///
     /// If there are more actors than nodes.
     pub fn start(&self, actors: &mut [impl Actor]) {
         for (rank, actor) in actors.iter_mut().enumerate() {
-            actor.on_event(&self.node(Rank(rank as u32)), Event::Start);
+            actor.on_event(&self.node(Rank(rank as u32)), SimEvent::Start);
         }
     }
 
@@ -52,7 +52,7 @@ impl Net {
             && let Some((rank, event)) = self.step()
         {
             steps += 1;
-            if event != Event::Nothing
+            if event != SimEvent::Nothing
                 && let Some(actor) = actors.get_mut(rank.0 as usize)
             {
                 actor.on_event(&self.node(rank), event);

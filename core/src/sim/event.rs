@@ -5,7 +5,7 @@ use crate::mem::{Rank, RemoteAddr};
 
 /// An event at a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum SimEvent {
     /// The node has just started. Only actors receive it.
     Start,
     /// An operation that the node itself posted has ended.

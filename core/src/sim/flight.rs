@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use core::cmp::Ordering;
 
 /// One operation in flight.
-pub(super) struct Flight {
+pub(super) struct FlightState {
     pub(super) op: Op,
     pub(super) queue: u32,
     /// The number of its messages that were lost.
@@ -40,14 +40,14 @@ pub(super) struct Flight {
 /// Flights by number. A free slot keeps its payload's memory for the next flight.
 #[derive(Default)]
 pub(super) struct Flights {
-    slots: Vec<Flight>,
+    slots: Vec<FlightState>,
     free: Vec<u32>,
     posted: u64,
 }
 
 /// The kinds of entries in the calendar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Due {
+pub(super) enum DueAction {
     /// A flight completes although it has not landed.
     Local,
     /// A flight reaches its target.
@@ -69,7 +69,7 @@ pub(super) enum Due {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct CalendarEntry {
     pub(super) at: u64,
     /// Of two entries for the same time, the one made first comes first.
     sequence: u64,
@@ -77,12 +77,12 @@ pub(super) struct Entry {
     pub(super) data: u64,
     /// The node to which a timer or a notice of a death belongs.
     pub(super) node: u32,
-    pub(super) due: Due,
+    pub(super) due: DueAction,
 }
 
 /// The entries that are due, by time and then by the order in which they were made.
 pub(super) struct Calendar {
-    heap: BinaryHeap<Entry>,
+    heap: BinaryHeap<CalendarEntry>,
     sequence: u64,
     now: u64,
 }
@@ -90,7 +90,7 @@ pub(super) struct Calendar {
 impl Flights {
     pub(super) fn add(&mut self, op: Op, queue: u32, draw: Draw) -> u64 {
         let slot = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Flight {
+            self.slots.push(FlightState {
                 op,
                 queue,
                 lost: 0,
@@ -119,7 +119,7 @@ impl Flights {
         self.free.push(slot as u32);
     }
 
-    pub(super) fn get(&mut self, slot: u64) -> &mut Flight {
+    pub(super) fn get(&mut self, slot: u64) -> &mut FlightState {
         &mut self.slots[slot as usize]
     }
 
@@ -148,13 +148,19 @@ impl Calendar {
         self.now
     }
 
-    pub(super) fn add(&mut self, at: u64, due: Due, node: u32, data: u64) {
-        self.heap.push(Entry { at: at.max(self.now), sequence: self.sequence, data, node, due });
+    pub(super) fn add(&mut self, at: u64, due: DueAction, node: u32, data: u64) {
+        self.heap.push(CalendarEntry {
+            at: at.max(self.now),
+            sequence: self.sequence,
+            data,
+            node,
+            due,
+        });
         self.sequence += 1;
     }
 
     /// Moves time to the next entry and takes it.
-    pub(super) fn next(&mut self) -> Option<Entry> {
+    pub(super) fn next(&mut self) -> Option<CalendarEntry> {
         let entry = self.heap.pop()?;
         self.now = entry.at;
         Some(entry)
@@ -172,7 +178,7 @@ impl Calendar {
     }
 }
 
-impl Ord for Entry {
+impl Ord for CalendarEntry {
     /// The earliest entry is the greatest, because the heap returns the greatest
     /// first.
     fn cmp(&self, other: &Self) -> Ordering {
@@ -180,10 +186,10 @@ impl Ord for Entry {
     }
 }
 
-impl PartialOrd for Entry {
+impl PartialOrd for CalendarEntry {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-const _: () = assert!(size_of::<Entry>() == 32);
+const _: () = assert!(size_of::<CalendarEntry>() == 32);

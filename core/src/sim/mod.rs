@@ -3,7 +3,7 @@
 //! it when the seed is run again.
 //!
 //! A [`Net`] consists of nodes with memory and of the operations in flight between
-//! them. Each [`Node`] is a [`Domain`] with [`Endpoint`]s, for the engine and the
+//! them. Each [`SimNode`] is a [`Domain`] with [`Endpoint`]s, for the engine and the
 //! layers above it, or an [`Actor`], for state machines that do no IO themselves:
 //!
 //! ```text
@@ -17,10 +17,10 @@
 //!
 //! Only [`Net::step`] and [`Net::run_until`] move time. Events that are due at the
 //! same time happen in the order in which they were scheduled; their order depends
-//! on nothing else, so on no address and no hash. [`Config`] says what the network
+//! on nothing else, so on no address and no hash. [`SimConfig`] says what the network
 //! may do: delay, reorder, lose and send again, tear puts, complete early, complete
 //! twice. [`Net::kill`], [`Net::cut`] and [`Net::give_up`] do the rest, and a
-//! [`Parting`] is a sequence of the three.
+//! [`NetPartition`] is a sequence of the three.
 //!
 //! An operation that finds a full queue is refused. An operation that was taken ends
 //! exactly once or, with `duplicate`, at least once; it always ends. A dead node
@@ -35,14 +35,14 @@
 //! ```
 //! use tsumugi_core::mem::{Access, Rank, RemoteAddr, Width};
 //! use tsumugi_core::op::{Kind, Op};
-//! use tsumugi_core::sim::{Config, Event, Net, Node};
+//! use tsumugi_core::sim::{SimConfig, SimEvent, Net, SimNode};
 //!
-//! let net = Net::new(Config::drawn(5, 7));
+//! let net = Net::new(SimConfig::drawn(5, 7));
 //! let sum = net.node(Rank(0)).allocate(8, Access::ReadWrite).unwrap();
 //! let at = RemoteAddr { rank: Rank(0), key: sum.key, offset: 0 };
 //! // Every node adds 1 to a word of node 0.
-//! net.run(&mut [|node: &Node<'_>, event: Event| {
-//!     if event == Event::Start {
+//! net.run(&mut [|node: &SimNode<'_>, event: SimEvent| {
+//!     if event == SimEvent::Start {
 //!         node.post(&Op::atomic(Kind::FetchAdd, at, 1u64));
 //!     }
 //! }; 5]);
@@ -53,7 +53,7 @@ mod actor;
 mod config;
 mod event;
 mod flight;
-mod machine;
+mod cost_model;
 mod memory;
 mod net;
 mod node;
@@ -67,12 +67,12 @@ mod solo;
 mod state;
 
 pub use actor::Actor;
-pub use config::Config;
-pub use event::Event;
-pub use machine::Machine;
+pub use config::SimConfig;
+pub use cost_model::CostModel;
+pub use event::SimEvent;
 pub use net::Net;
-pub use node::{Node, NodeEndpoint};
-pub use partition::Parting;
+pub use node::{NodeEndpoint, SimNode};
+pub use partition::NetPartition;
 #[cfg(feature = "std")]
 pub use seed::{Seeds, check};
 #[cfg(feature = "std")]

@@ -1,15 +1,15 @@
 //! The network as a program uses it: its time, its faults and its log.
 
-use super::config::Config;
-use super::event::Event;
+use super::config::SimConfig;
+use super::event::SimEvent;
 use super::memory::REGIONS;
 #[cfg(feature = "std")]
 use super::seed;
 #[cfg(feature = "std")]
 use super::shrink;
 use super::solo::Solo;
-use super::state::State;
-use crate::backend::{Log, Record};
+use super::state::NetState;
+use crate::backend::{TraceLog, TraceRecord};
 use crate::mem::{Rank, RegionTable};
 use crate::time::{Clock, Instant};
 use alloc::vec;
@@ -19,7 +19,7 @@ use core::fmt;
 /// Nodes, their memory, and the operations in flight.
 pub struct Net {
     pub(super) tables: Vec<RegionTable<REGIONS>>,
-    pub(super) state: Solo<State>,
+    pub(super) state: Solo<NetState>,
 }
 
 impl Net {
@@ -28,17 +28,17 @@ impl Net {
     /// # Panics
     ///
     /// If the network has no nodes, or the least latency is above the greatest.
-    pub fn new(config: Config) -> Self {
+    pub fn new(config: SimConfig) -> Self {
         assert!(config.nodes > 0, "a network needs at least one node");
         #[cfg(feature = "std")]
         let config = shrink::calmed(config);
-        let Config { latency_ns_min, latency_ns_max, .. } = config;
+        let SimConfig { latency_ns_min, latency_ns_max, .. } = config;
         assert!(
             latency_ns_min <= latency_ns_max,
             "latency_ns_min ({latency_ns_min}) is above latency_ns_max ({latency_ns_max})"
         );
         let tables = (0..config.nodes).map(|_| RegionTable::new()).collect();
-        let net = Self { tables, state: Solo::new(State::new(config)) };
+        let net = Self { tables, state: Solo::new(NetState::new(config)) };
         #[cfg(feature = "std")]
         if seed::is_replay() {
             net.keep_log(seed::RECORDS);
@@ -47,13 +47,13 @@ impl Net {
     }
 
     /// The properties of the network.
-    pub fn config(&self) -> Config {
+    pub fn config(&self) -> SimConfig {
         self.state.with(|state| state.config)
     }
 
     /// Moves time to the next event, lets it happen, and returns the event and its
     /// node. `None`: no operation is in flight and no timer is set.
-    pub fn step(&self) -> Option<(Rank, Event)> {
+    pub fn step(&self) -> Option<(Rank, SimEvent)> {
         self.state.with(|state| state.step(&self.tables))
     }
 
@@ -77,7 +77,7 @@ impl Net {
 
     /// Cuts the network in two: no message passes between the nodes for which `side`
     /// is true and the others, until [`heal`](Self::heal). Lost messages are sent
-    /// again; see [`Config::retries`].
+    /// again; see [`SimConfig::retries`].
     pub fn cut(&self, side: impl Fn(Rank) -> bool) {
         self.state.with(|state| state.cut(side));
     }
@@ -114,12 +114,12 @@ impl Net {
 
     /// Keeps a log of the last `records` records from here on.
     pub fn keep_log(&self, records: usize) {
-        let log = Log::new(vec![Record::EMPTY; records]);
+        let log = TraceLog::new(vec![TraceRecord::EMPTY; records]);
         self.state.with(|state| state.log = Some(log));
     }
 
     /// Calls `look` with the log, if one is kept.
-    pub fn with_log<R>(&self, look: impl FnOnce(&Log<Vec<Record>>) -> R) -> Option<R> {
+    pub fn with_log<R>(&self, look: impl FnOnce(&TraceLog<Vec<TraceRecord>>) -> R) -> Option<R> {
         self.state.with(|state| state.log.as_ref().map(look))
     }
 }

@@ -17,41 +17,43 @@ mod link;
 mod suspicion;
 mod transit;
 
-use super::config::Config;
-use super::event::Event;
-use super::flight::{Calendar, Due, Flights};
-use super::machine::Load;
-use super::memory::{Chunk, REGIONS, Wire};
+use super::config::SimConfig;
+use super::cost_model::CostState;
+use super::event::SimEvent;
+use super::flight::{Calendar, DueAction, Flights};
+use super::memory::{REGIONS, RegionBytes, SimMemory};
 use super::shrink;
-use crate::backend::{Completion, Draw, LoadStore, Log, Record, Stage, execute, store_bytes};
+use crate::backend::{
+    Completion, Draw, LoadStore, TraceLog, TraceRecord, TraceStage, execute, store_bytes,
+};
 use crate::mem::{AddrError, LocalAddr, Need, Rank, RegionTable};
 use crate::op::{Kind, Op};
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
-use link::Link;
+use link::OrderedLink;
 use suspicion::Suspicion;
 
 /// All state that changes.
-pub(super) struct State {
-    pub(super) config: Config,
+pub(super) struct NetState {
+    pub(super) config: SimConfig,
     pub(super) calendar: Calendar,
     pub(super) flights: Flights,
-    pub(super) memory: Vec<Chunk>,
-    pub(super) log: Option<Log<Vec<Record>>>,
+    pub(super) memory: Vec<RegionBytes>,
+    pub(super) log: Option<TraceLog<Vec<TraceRecord>>>,
     draw: Draw,
     /// The first `nodes` queues are the nodes' own, with completions that are
     /// events; the endpoints' queues follow.
-    queues: Vec<Queue>,
-    nodes: Vec<Node>,
+    queues: Vec<NodeQueue>,
+    nodes: Vec<NodeStatus>,
     /// The links that keep order, by queue and target.
-    links: BTreeMap<(u32, u32), Link>,
+    links: BTreeMap<(u32, u32), OrderedLink>,
     is_cut: bool,
     suspicion: Suspicion,
     /// The costs of operations, if the configuration has a machine.
-    pub(super) load: Option<Load>,
+    pub(super) load: Option<CostState>,
 }
 
-struct Queue {
+struct NodeQueue {
     rank: Rank,
     in_flight: u32,
     /// Completions, and whether each is the first of its operation.
@@ -63,18 +65,18 @@ struct Queue {
 }
 
 #[derive(Clone, Copy)]
-struct Node {
+struct NodeStatus {
     /// The time of death; `u64::MAX`: the node is alive.
     dead_at: u64,
     /// The side of the cut on which the node is.
     side: bool,
 }
 
-pub(super) type Tables = [RegionTable<REGIONS>];
+pub(super) type RegionTables = [RegionTable<REGIONS>];
 
-impl State {
-    pub(super) fn new(config: Config) -> Self {
-        let queue = |rank| Queue::new(Rank(rank));
+impl NetState {
+    pub(super) fn new(config: SimConfig) -> Self {
+        let queue = |rank| NodeQueue::new(Rank(rank));
         Self {
             config,
             calendar: Calendar::new(),
@@ -83,29 +85,31 @@ impl State {
             log: None,
             draw: Draw::new(config.seed),
             queues: (0..config.nodes).map(queue).collect(),
-            nodes: (0..config.nodes).map(|_| Node { dead_at: u64::MAX, side: false }).collect(),
+            nodes: (0..config.nodes)
+                .map(|_| NodeStatus { dead_at: u64::MAX, side: false })
+                .collect(),
             links: BTreeMap::new(),
             is_cut: false,
             suspicion: Suspicion::default(),
-            load: config.machine.map(|machine| Load::new(machine, config.nodes)),
+            load: config.machine.map(|machine| CostState::new(machine, config.nodes)),
         }
     }
 
     pub(super) fn open(&mut self, rank: Rank) -> u32 {
-        self.queues.push(Queue::new(rank));
+        self.queues.push(NodeQueue::new(rank));
         self.queues.len() as u32 - 1
     }
 
     /// Posts an operation. False: the queue is full, or its node is dead.
     pub(super) fn post(&mut self, queue: u32, op: &Op) -> bool {
-        let Queue { rank, in_flight, .. } = self.queues[queue as usize];
+        let NodeQueue { rank, in_flight, .. } = self.queues[queue as usize];
         if in_flight >= self.config.in_flight_max || self.is_dead(rank) {
             return false;
         }
         self.queues[queue as usize].in_flight += 1;
         let draw = Draw::new(self.draw.next());
         let slot = self.flights.add(*op, queue, draw);
-        self.record(rank, op, Stage::posted(op));
+        self.record(rank, op, TraceStage::posted(op));
         let (target, nodes) = (op.remote.rank, self.config.nodes);
         if target.0 >= nodes {
             self.fail(slot, AddrError::NoSuchRank { rank: target, size: nodes });
@@ -120,7 +124,7 @@ impl State {
             self.flights.get(slot).early = true;
             let latency = self.flights.get(slot).draw.below(self.config.latency_ns_min);
             let at = self.calendar.now_ns() + latency;
-            self.calendar.add(at, Due::Local, rank.0, slot);
+            self.calendar.add(at, DueAction::Local, rank.0, slot);
         }
         self.depart(slot);
         true
@@ -144,24 +148,24 @@ impl State {
     }
 
     /// Moves time to the next event, and lets the event happen.
-    pub(super) fn step(&mut self, tables: &Tables) -> Option<(Rank, Event)> {
+    pub(super) fn step(&mut self, tables: &RegionTables) -> Option<(Rank, SimEvent)> {
         let entry = self.calendar.next()?;
         let (slot, rank) = (entry.data, Rank(entry.node));
         let (rank, event) = match entry.due {
-            Due::Timer => (rank, Event::Timer(entry.data)),
-            Due::Death => (rank, Event::PeerLost(Rank(entry.data as u32))),
-            Due::Local => self.complete_early(tables, slot),
-            Due::Arrive => self.arrive(tables, slot),
-            Due::Rest => self.land(tables, slot),
-            Due::Serve => {
+            DueAction::Timer => (rank, SimEvent::Timer(entry.data)),
+            DueAction::Death => (rank, SimEvent::PeerLost(Rank(entry.data as u32))),
+            DueAction::Local => self.complete_early(tables, slot),
+            DueAction::Arrive => self.arrive(tables, slot),
+            DueAction::Rest => self.land(tables, slot),
+            DueAction::Serve => {
                 self.serve_next(slot);
                 self.land(tables, slot)
             }
-            Due::Return => self.come_back(tables, slot),
-            Due::Fail => self.complete(slot, true),
-            Due::Repeat => self.complete(slot, false),
+            DueAction::Return => self.come_back(tables, slot),
+            DueAction::Fail => self.complete(slot, true),
+            DueAction::Repeat => self.complete(slot, false),
         };
-        Some((rank, if self.is_dead(rank) { Event::Nothing } else { event }))
+        Some((rank, if self.is_dead(rank) { SimEvent::Nothing } else { event }))
     }
 
     pub(super) fn kill(&mut self, rank: Rank) {
@@ -176,7 +180,7 @@ impl State {
             if !knows && !self.is_dead(Rank(node)) {
                 let jitter = self.draw.below(self.config.latency_ns_max);
                 let at = now + self.config.detect_ns + jitter;
-                self.calendar.add(at, Due::Death, node, u64::from(rank.0));
+                self.calendar.add(at, DueAction::Death, node, u64::from(rank.0));
             }
         }
     }
@@ -196,39 +200,39 @@ impl State {
         self.is_cut = false;
     }
 
-    fn complete_early(&mut self, tables: &Tables, slot: u64) -> (Rank, Event) {
+    fn complete_early(&mut self, tables: &RegionTables, slot: u64) -> (Rank, SimEvent) {
         let from = self.from(slot);
         let flight = self.flights.get(slot);
         if flight.op.kind == Kind::Put {
-            let copied = Wire { tables, from }.copy_local(&flight.op, &mut flight.payload);
+            let copied = SimMemory { tables, from }.copy_local(&flight.op, &mut flight.payload);
             if copied.is_err() {
                 // The local end is invalid: the target's answer will report it.
                 flight.early = false;
-                return (from, Event::Nothing);
+                return (from, SimEvent::Nothing);
             }
         }
         let (op, queue) = (flight.op, flight.queue);
         self.deliver(queue, &op, Ok(0), true)
     }
 
-    fn arrive(&mut self, tables: &Tables, slot: u64) -> (Rank, Event) {
+    fn arrive(&mut self, tables: &RegionTables, slot: u64) -> (Rank, SimEvent) {
         let (from, now) = (self.from(slot), self.calendar.now_ns());
         let op = self.flights.get(slot).op;
         if !self.has_turn(slot) {
-            return (from, Event::Nothing);
+            return (from, SimEvent::Nothing);
         }
         if self.is_apart(from, op.remote.rank) {
             if !self.lose(slot, now) {
-                self.calendar.add(now + self.config.retry_ns, Due::Arrive, 0, slot);
+                self.calendar.add(now + self.config.retry_ns, DueAction::Arrive, 0, slot);
             }
-            return (from, Event::Nothing);
+            return (from, SimEvent::Nothing);
         }
         if self.suspicion.shuts_out(op.remote.rank, from) {
             self.refuse(slot);
-            return (from, Event::Nothing);
+            return (from, SimEvent::Nothing);
         }
         if op.kind == Kind::Put && op.bytes() > 8 && self.strikes(slot, self.config.torn) {
-            let wire = Wire { tables, from };
+            let wire = SimMemory { tables, from };
             let is_valid = wire.resolve(op.remote, op.bytes(), Need::Write).is_ok()
                 && wire.local(op.local(), op.bytes()).is_ok();
             if is_valid {
@@ -237,9 +241,9 @@ impl State {
         }
         if let Some(load) = &mut self.load {
             if let Some(at) = load.arrives(slot, from, &op, now) {
-                self.calendar.add(at, Due::Serve, 0, slot);
+                self.calendar.add(at, DueAction::Serve, 0, slot);
             }
-            return (from, Event::Nothing);
+            return (from, SimEvent::Nothing);
         }
         self.land(tables, slot)
     }
@@ -251,12 +255,12 @@ impl State {
         let op = self.flights.get(slot).op;
         let next = self.load.as_mut().and_then(|load| load.next(from, &op, now));
         if let Some((slot, at)) = next {
-            self.calendar.add(at, Due::Serve, 0, slot);
+            self.calendar.add(at, DueAction::Serve, 0, slot);
         }
     }
 
     /// Lands one piece of a put now and the rest later.
-    fn tear(&mut self, tables: &Tables, slot: u64) -> (Rank, Event) {
+    fn tear(&mut self, tables: &RegionTables, slot: u64) -> (Rank, SimEvent) {
         let from = self.from(slot);
         let flight = self.flights.get(slot);
         let bytes = flight.op.bytes();
@@ -265,32 +269,32 @@ impl State {
         let front_is_rest = flight.draw.chance(500);
         let now_lands = if front_is_rest { split..bytes } else { 0..split };
         flight.torn = Some((split, front_is_rest));
-        let landed = put_piece(&Wire { tables, from }, flight, now_lands);
+        let landed = put_piece(&SimMemory { tables, from }, flight, now_lands);
         debug_assert!(landed.is_ok(), "resolved before: {landed:?}");
         let apart = self.flights.get(slot).draw.below(self.config.latency_ns_max.max(2));
         let apart = apart + self.hold_up(slot);
-        self.calendar.add(self.calendar.now_ns() + apart, Due::Rest, 0, slot);
-        (from, Event::Nothing)
+        self.calendar.add(self.calendar.now_ns() + apart, DueAction::Rest, 0, slot);
+        (from, SimEvent::Nothing)
     }
 
     /// Carries a flight out, or the rest of a torn one, and sends the answer.
-    fn land(&mut self, tables: &Tables, slot: u64) -> (Rank, Event) {
-        let wire = Wire { tables, from: self.from(slot) };
+    fn land(&mut self, tables: &RegionTables, slot: u64) -> (Rank, SimEvent) {
+        let wire = SimMemory { tables, from: self.from(slot) };
         let target = self.flights.get(slot).op.remote.rank;
         self.pass(slot);
         if self.is_dead(target) {
             self.lose_peer(slot, target);
-            return (wire.from, Event::Nothing);
+            return (wire.from, SimEvent::Nothing);
         }
         if self.suspicion.shuts_out(target, wire.from) {
             self.refuse(slot);
-            return (wire.from, Event::Nothing);
+            return (wire.from, SimEvent::Nothing);
         }
         let flight = self.flights.get(slot);
         let (op, early, queue) = (flight.op, flight.early, flight.queue as usize);
         if self.queues[queue].is_cut_off && !self.config.reorder {
             self.lose_peer(slot, wire.from);
-            return (wire.from, Event::Nothing);
+            return (wire.from, SimEvent::Nothing);
         }
         let result = match op.kind {
             Kind::Get => wire.copy_remote(&op, &mut flight.payload).map(|()| 0),
@@ -306,13 +310,13 @@ impl State {
         };
         flight.result = result;
         self.queues[queue].is_cut_off |= result == Err(AddrError::PeerLost { rank: wire.from });
-        self.record(wire.from, &op, Stage::Landed);
+        self.record(wire.from, &op, TraceStage::Landed);
         if early {
             self.flights.remove(slot);
         } else {
             let bytes = if op.kind == Kind::Get { op.bytes() } else { 0 };
             if let Some(at) = self.send(slot, bytes) {
-                self.calendar.add(at, Due::Return, 0, slot);
+                self.calendar.add(at, DueAction::Return, 0, slot);
             }
         }
         match result {
@@ -320,24 +324,24 @@ impl State {
                 if let Some(load) = &mut self.load {
                     load.wake(op.remote.rank, self.calendar.now_ns());
                 }
-                (op.remote.rank, Event::Bell(op.remote))
+                (op.remote.rank, SimEvent::Bell(op.remote))
             }
-            _ => (op.remote.rank, Event::Nothing),
+            _ => (op.remote.rank, SimEvent::Nothing),
         }
     }
 
-    fn come_back(&mut self, tables: &Tables, slot: u64) -> (Rank, Event) {
+    fn come_back(&mut self, tables: &RegionTables, slot: u64) -> (Rank, SimEvent) {
         let (from, now) = (self.from(slot), self.calendar.now_ns());
         let target = self.flights.get(slot).op.remote.rank;
         if self.is_apart(from, target) {
             if !self.lose(slot, now) {
-                self.calendar.add(now + self.config.retry_ns, Due::Return, 0, slot);
+                self.calendar.add(now + self.config.retry_ns, DueAction::Return, 0, slot);
             }
-            return (from, Event::Nothing);
+            return (from, SimEvent::Nothing);
         }
         let flight = self.flights.get(slot);
         if flight.op.kind == Kind::Get && flight.result.is_ok() && !flight.early {
-            let written = Wire { tables, from }.write_local(&flight.op, &flight.payload);
+            let written = SimMemory { tables, from }.write_local(&flight.op, &flight.payload);
             flight.result = written.map(|()| 0);
         }
         self.complete(slot, true)
@@ -348,29 +352,29 @@ impl State {
         let noticed = self.nodes[rank.0 as usize].dead_at.saturating_add(self.config.detect_ns);
         let at = noticed.max(self.calendar.now_ns() + self.config.latency_ns_min);
         self.flights.get(slot).result = Err(AddrError::PeerLost { rank });
-        self.calendar.add(at, Due::Fail, 0, slot);
+        self.calendar.add(at, DueAction::Fail, 0, slot);
     }
 
     fn fail(&mut self, slot: u64, error: AddrError) {
         self.flights.get(slot).result = Err(error);
         let at = self.calendar.now_ns() + self.config.latency_ns_min;
-        self.calendar.add(at, Due::Fail, 0, slot);
+        self.calendar.add(at, DueAction::Fail, 0, slot);
     }
 
-    fn complete(&mut self, slot: u64, is_first: bool) -> (Rank, Event) {
+    fn complete(&mut self, slot: u64, is_first: bool) -> (Rank, SimEvent) {
         let flight = self.flights.get(slot);
         let (op, queue, result, early) = (flight.op, flight.queue, flight.result, flight.early);
         if early {
             // The flight was given up after it had completed: no completion is
             // delivered.
             self.flights.remove(slot);
-            return (self.queues[queue as usize].rank, Event::Nothing);
+            return (self.queues[queue as usize].rank, SimEvent::Nothing);
         }
         self.flights.get(slot).has_ended = true;
         if is_first && self.strikes(slot, self.config.duplicate) {
             let most = self.config.latency_ns_max.saturating_mul(4);
             let later = self.flights.get(slot).draw.between(1, most);
-            self.calendar.add(self.calendar.now_ns() + later, Due::Repeat, 0, slot);
+            self.calendar.add(self.calendar.now_ns() + later, DueAction::Repeat, 0, slot);
         } else {
             self.flights.remove(slot);
         }
@@ -383,18 +387,22 @@ impl State {
         op: &Op,
         result: Result<u64, AddrError>,
         is_first: bool,
-    ) -> (Rank, Event) {
+    ) -> (Rank, SimEvent) {
         let completion = Completion { tag: op.tag, result };
         let queue = &mut self.queues[index as usize];
         let rank = queue.rank;
         let event = if index < self.config.nodes {
             queue.in_flight -= u32::from(is_first);
-            Event::Completed(completion)
+            SimEvent::Completed(completion)
         } else {
             queue.done.push_back((completion, is_first));
-            if core::mem::take(&mut queue.is_armed) { Event::Interrupt } else { Event::Nothing }
+            if core::mem::take(&mut queue.is_armed) {
+                SimEvent::Interrupt
+            } else {
+                SimEvent::Nothing
+            }
         };
-        self.record(rank, op, Stage::Completed(result));
+        self.record(rank, op, TraceStage::Completed(result));
         (rank, event)
     }
 
@@ -409,9 +417,9 @@ impl State {
         shrink::strikes(number)
     }
 
-    fn record(&mut self, by: Rank, op: &Op, stage: Stage) {
+    fn record(&mut self, by: Rank, op: &Op, stage: TraceStage) {
         if let Some(log) = &mut self.log {
-            log.push(Record { at: self.calendar.now(), by, tag: op.tag, stage });
+            log.push(TraceRecord { at: self.calendar.now(), by, tag: op.tag, stage });
         }
     }
 
@@ -420,7 +428,7 @@ impl State {
     }
 }
 
-impl Queue {
+impl NodeQueue {
     fn new(rank: Rank) -> Self {
         Self { rank, in_flight: 0, done: VecDeque::new(), is_armed: false, is_cut_off: false }
     }
@@ -428,8 +436,8 @@ impl Queue {
 
 /// Lands this piece of a put.
 fn put_piece(
-    wire: &Wire<'_>,
-    flight: &super::flight::Flight,
+    wire: &SimMemory<'_>,
+    flight: &super::flight::FlightState,
     piece: core::ops::Range<u64>,
 ) -> Result<(), AddrError> {
     let op = &flight.op;

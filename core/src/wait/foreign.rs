@@ -26,15 +26,15 @@ use core::time::Duration;
 
 /// A task of a foreign scheduler, as the scheduler names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Task(NonNull<()>);
+pub struct ForeignTask(NonNull<()>);
 
 // SAFETY: a name; only the scheduler dereferences it, and it accepts the name on any
 // thread.
-unsafe impl Send for Task {}
+unsafe impl Send for ForeignTask {}
 // SAFETY: the same.
-unsafe impl Sync for Task {}
+unsafe impl Sync for ForeignTask {}
 
-impl Task {
+impl ForeignTask {
     /// The task with this name.
     pub const fn new(name: NonNull<()>) -> Self {
         Self(name)
@@ -55,7 +55,7 @@ impl Task {
 /// and no two live tasks have the same name. None of the calls unwinds.
 pub unsafe trait Foreign: Sync {
     /// The calling task; `None` if the caller is no task of this scheduler.
-    fn current(&self) -> Option<Task>;
+    fn current(&self) -> Option<ForeignTask>;
 
     /// Suspends the caller, which is `task`, until it is unparked, or for `limit`.
     /// An unpark that came before is kept, and several count as one. The call may
@@ -65,7 +65,7 @@ pub unsafe trait Foreign: Sync {
     /// # Safety
     ///
     /// [`current`](Self::current) returns `task` to the caller.
-    unsafe fn park(&self, task: Task, limit: Option<Duration>);
+    unsafe fn park(&self, task: ForeignTask, limit: Option<Duration>);
 
     /// Ends the present park of `task`, or the next one. Never blocks. Any OS thread
     /// may call it, also a thread that is not the scheduler's.
@@ -73,7 +73,7 @@ pub unsafe trait Foreign: Sync {
     /// # Safety
     ///
     /// `task` is a task of this scheduler, as `current` named it, and has not ended.
-    unsafe fn unpark(&self, task: Task);
+    unsafe fn unpark(&self, task: ForeignTask);
 
     /// Lets other tasks run. A task may call it repeatedly while the thread that
     /// wakes the task is about to do so, so it must let other OS threads run too.
@@ -103,7 +103,7 @@ impl<'f> Foreigner<'f> {
     ) {
         let scheduler = self.scheduler;
         let task = scheduler.current().expect("the sleeper is a task of the foreign scheduler");
-        let sleeper = Sleeper { word: AtomicU32::new(ASLEEP), scheduler, task };
+        let sleeper = ForeignSleeper { word: AtomicU32::new(ASLEEP), scheduler, task };
         // SAFETY: the sleeper stays at its place until its word is AWAKE, which is
         // the last access of a wake.
         if !commit(unsafe { Waker::new(ptr::from_ref(&sleeper).cast(), wake) }) {
@@ -181,14 +181,14 @@ impl fmt::Debug for Foreigner<'_> {
 }
 
 /// One sleep, on the stack of its task.
-struct Sleeper<'f> {
+struct ForeignSleeper<'f> {
     word: AtomicU32,
     scheduler: &'f dyn Foreign,
-    task: Task,
+    task: ForeignTask,
 }
 
 unsafe fn wake(sleeper: *const ()) {
-    let sleeper = sleeper.cast::<Sleeper<'_>>();
+    let sleeper = sleeper.cast::<ForeignSleeper<'_>>();
     // SAFETY: the sleeper stays at its place until its word is AWAKE.
     let (word, scheduler, task) =
         unsafe { (&raw const (*sleeper).word, (*sleeper).scheduler, (*sleeper).task) };
@@ -236,18 +236,18 @@ mod tests {
 
     // SAFETY: there is one task, and all its parks return too early, as `Foreign` allows.
     unsafe impl Foreign for Alone {
-        fn current(&self) -> Option<Task> {
-            Some(Task::new(NonNull::from(self).cast()))
+        fn current(&self) -> Option<ForeignTask> {
+            Some(ForeignTask::new(NonNull::from(self).cast()))
         }
 
-        unsafe fn park(&self, task: Task, limit: Option<Duration>) {
+        unsafe fn park(&self, task: ForeignTask, limit: Option<Duration>) {
             assert_eq!(Some(task), self.current());
             self.parks.fetch_add(1, Ordering::Relaxed);
             let passed = limit.unwrap_or(Duration::from_nanos(10)).as_nanos().min(4);
             self.now_ns.fetch_add(passed as u64, Ordering::Relaxed);
         }
 
-        unsafe fn unpark(&self, _: Task) {}
+        unsafe fn unpark(&self, _: ForeignTask) {}
 
         fn yield_now(&self) {}
     }

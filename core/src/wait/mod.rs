@@ -18,7 +18,7 @@
 //! ```
 //!
 //! Below this interface are the words on which OS threads themselves sleep:
-//! [`EventWord`] for one thread, [`Bells`] (doorbells) for all workers of a rank.
+//! [`EventWord`] for one thread, [`DoorbellSet`] (doorbells) for all workers of a rank.
 //! They live in memory that other processes can access, so that a peer can wake a
 //! rank.
 //!
@@ -36,9 +36,9 @@ mod waker;
 #[cfg(all(test, not(tsumugi_loom)))]
 pub(crate) mod threads;
 
-pub use bells::Bells;
+pub use bells::DoorbellSet;
 pub use event::{EventWord, Ticket};
-pub use foreign::{Foreign, Foreigner, Task};
+pub use foreign::{Foreign, ForeignTask, Foreigner};
 pub use futex::Futex;
 pub use race::Race;
 pub use scheduler::{Interrupted, Spawn, Wait, WaitFor};

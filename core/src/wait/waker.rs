@@ -39,7 +39,7 @@ impl Waker {
     ///
     /// The call is sound on any thread, once, at any time until the sleep that
     /// created the waker has returned. The commit that receives the waker must not
-    /// use it later: see [`Wait::sleep`].
+    /// use it later: see [`Wait::sleep`](super::Wait::sleep).
     pub const unsafe fn new(data: *const (), wake: unsafe fn(*const ())) -> Self {
         Self { data, wake }
     }
@@ -47,7 +47,7 @@ impl Waker {
     /// Ends the sleep. Never blocks.
     ///
     /// This is safe although it resumes a thread: only a commit receives a waker. A
-    /// commit that stores it for a later wake keeps the contract of [`Wait::sleep`],
+    /// commit that stores it for a later wake keeps the contract of [`Wait::sleep`](super::Wait::sleep),
     /// by which the sleep lasts until the wake.
     #[inline]
     pub fn wake(self) {

@@ -16,7 +16,7 @@ const STEPS: u32 = 20_000;
 /// One set of four slots, `held` of which are held by accesses that end only after all others, and
 /// `requests` on words of the other ranks.
 fn few_slots_for_all(held: usize, near: bool, requests: impl Fn(&[GlobalAddr]) -> Vec<Request>) {
-    let net = Net::new(Config::calm(RANKS, 0));
+    let net = Net::new(SimConfig::calm(RANKS, 0));
     let mut sizes = Sizes { near, ..Sizes::new(RANKS) };
     sizes.shape.copies = 4;
     let mut rooms: Vec<Room> = (0..RANKS).map(|_| Room::new(&sizes)).collect();

@@ -40,10 +40,10 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ops::Deref;
 use core::ptr;
-use tsumugi_core::stats::{Counters, Counts};
+use tsumugi_core::stats::{CounterValues, Counters};
 use tsumugi_core::sync::{AtomicBool, AtomicUsize, CachePadded, Ordering, mutant, shown};
 use tsumugi_core::time::Instant;
-use tsumugi_core::wait::Bells;
+use tsumugi_core::wait::DoorbellSet;
 
 pub(crate) struct Shared {
     pub(crate) seats: Box<[Seat]>,
@@ -110,8 +110,8 @@ pub(super) struct Place {
 
 /// The bells (doorbells), in this process's memory or in memory that peers access.
 pub(crate) enum Tower {
-    Own(Box<Bells>),
-    Given(&'static Bells),
+    Own(Box<DoorbellSet>),
+    Given(&'static DoorbellSet),
 }
 
 /// New ULTs for which there was no stack.
@@ -198,7 +198,7 @@ impl Shared {
     }
 
     /// Returns what each worker has counted so far.
-    pub(crate) fn counts(&self) -> impl Iterator<Item = Counts> {
+    pub(crate) fn counts(&self) -> impl Iterator<Item = CounterValues> {
         // SAFETY: the pointer is this thread's own worker.
         if let Some(worker) = current::worker().map(|worker| unsafe { worker.as_ref() })
             && self.has(worker)
@@ -414,7 +414,7 @@ impl Tower {
     pub(crate) fn own() -> Self {
         // In place: the bells are 32 KiB, and a scheduler may be made on a ULT.
         // SAFETY: a value of all zeroes is valid: no worker is asleep.
-        Self::Own(unsafe { Box::<Bells>::new_zeroed().assume_init() })
+        Self::Own(unsafe { Box::<DoorbellSet>::new_zeroed().assume_init() })
     }
 
     #[cfg(tsumugi_loom)]
@@ -424,9 +424,9 @@ impl Tower {
 }
 
 impl Deref for Tower {
-    type Target = Bells;
+    type Target = DoorbellSet;
     #[inline(always)]
-    fn deref(&self) -> &Bells {
+    fn deref(&self) -> &DoorbellSet {
         match self {
             Self::Own(bells) => bells,
             Self::Given(bells) => bells,

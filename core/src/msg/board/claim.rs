@@ -1,7 +1,7 @@
 //! The sender's side of a board: to claim a posted receive under the lock.
 
-use super::layout::{CLAIMED, DONE, FAILED, NONE, OUT_OF_REACH, POSTED, RANK_MASK, Source};
-use super::post::{Arrival, Standing};
+use super::layout::{CLAIMED, DONE, FAILED, NONE, OUT_OF_REACH, POSTED, RANK_MASK, SenderEntry};
+use super::post::{Arrival, PostState};
 use super::view::Board;
 use crate::mem::LocalRank;
 use crate::msg::outcome::Label;
@@ -11,7 +11,7 @@ use core::fmt;
 /// A receive that this sender has claimed and copies into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "the receive waits until the claim is ended with `Board::finish`"]
-pub struct Claim {
+pub struct ClaimedPost {
     /// The index of the post.
     pub index: u32,
     /// The address of its buffer.
@@ -20,7 +20,7 @@ pub struct Claim {
 
 /// Why a message goes by the lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refused {
+pub enum ClaimError {
     /// Another rank has the lock.
     Locked,
     /// Earlier messages of this sender are still in the lane.
@@ -42,11 +42,11 @@ impl Board<'_> {
     ///
     /// The message must go by the lane then.
     ///
-    /// - [`Refused::NoPost`]: none of the posts that were looked at takes the message, or
+    /// - [`ClaimError::NoPost`]: none of the posts that were looked at takes the message, or
     ///   the board has no sender `me`.
-    /// - [`Refused::Locked`]: another rank has the lock.
-    /// - [`Refused::Undrained`]: earlier messages of this sender are still in the lane.
-    /// - [`Refused::OutOfReach`]: the buffer of the post that takes the message is shorter
+    /// - [`ClaimError::Locked`]: another rank has the lock.
+    /// - [`ClaimError::Undrained`]: earlier messages of this sender are still in the lane.
+    /// - [`ClaimError::OutOfReach`]: the buffer of the post that takes the message is shorter
     ///   than `len`, or out of reach.
     #[inline]
     pub fn try_claim(
@@ -55,21 +55,21 @@ impl Board<'_> {
         number: u32,
         label: Label,
         len: u64,
-    ) -> Result<Claim, Refused> {
-        let Some(source) = self.sources.get(me.0 as usize) else { return Err(Refused::NoPost) };
+    ) -> Result<ClaimedPost, ClaimError> {
+        let Some(source) = self.sources.get(me.0 as usize) else { return Err(ClaimError::NoPost) };
         // Relaxed: a look without the lock. A message that misses a post goes by
         // the lane.
         let is_empty = source.list.first.load(Ordering::Relaxed) == NONE
             && self.head.any.first.load(Ordering::Relaxed) == NONE;
         if is_empty {
-            return Err(Refused::NoPost);
+            return Err(ClaimError::NoPost);
         }
         // Acquire: pairs with the Release in `unlock`.
         let order =
             if mutant("board_lock_relaxed") { Ordering::Relaxed } else { Ordering::Acquire };
         let locked = self.head.lock.compare_exchange(0, me.0 + 1, order, Ordering::Relaxed);
         if locked.is_err() {
-            return Err(Refused::Locked);
+            return Err(ClaimError::Locked);
         }
         let found = self.find(source, number, label, len);
         if mutant("board_claim_after_unlock") {
@@ -107,30 +107,36 @@ impl Board<'_> {
     ///
     /// If there is no such post.
     #[inline]
-    pub fn standing(&self, index: u32) -> Standing {
+    pub fn standing(&self, index: u32) -> PostState {
         let entry = &self.entries[index as usize];
         // Acquire: pairs with the Release in `finish`.
         let state = entry.state.load(Ordering::Acquire);
         let source = LocalRank(state & RANK_MASK);
         match state & !RANK_MASK {
-            CLAIMED => Standing::Claimed(source),
+            CLAIMED => PostState::Claimed(source),
             // Relaxed: both were written before the state.
-            DONE => Standing::Done(Arrival {
+            DONE => PostState::Done(Arrival {
                 source,
                 tag: entry.got.load(Ordering::Relaxed),
                 len: entry.len.load(Ordering::Relaxed),
             }),
-            FAILED => Standing::Failed(source),
-            _ => Standing::Posted,
+            FAILED => PostState::Failed(source),
+            _ => PostState::Posted,
         }
     }
 
     /// Finds the first receive in the order of posts that takes the message.
-    fn find(&self, source: &Source, number: u32, label: Label, len: u64) -> Result<Claim, Refused> {
+    fn find(
+        &self,
+        source: &SenderEntry,
+        number: u32,
+        label: Label,
+        len: u64,
+    ) -> Result<ClaimedPost, ClaimError> {
         // Relaxed, here and below: under the lock.
         let expected = source.expected.load(Ordering::Relaxed);
         if expected != number && !mutant("board_expected_ignored") {
-            return Err(Refused::Undrained);
+            return Err(ClaimError::Undrained);
         }
         let mut exact = source.list.first.load(Ordering::Relaxed);
         let mut any = self.head.any.first.load(Ordering::Relaxed);
@@ -150,16 +156,20 @@ impl Board<'_> {
                 let room = entry.room.load(Ordering::Relaxed);
                 let at = entry.at.load(Ordering::Relaxed);
                 let fits = room != OUT_OF_REACH && len <= room;
-                return if fits { Ok(Claim { index, at }) } else { Err(Refused::OutOfReach) };
+                return if fits {
+                    Ok(ClaimedPost { index, at })
+                } else {
+                    Err(ClaimError::OutOfReach)
+                };
             }
             let next = entry.next.load(Ordering::Relaxed);
             *(if index == exact { &mut exact } else { &mut any }) = next;
         }
-        Err(Refused::NoPost)
+        Err(ClaimError::NoPost)
     }
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for ClaimError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Locked => "another rank holds the lock of the receiver's board",
@@ -170,7 +180,7 @@ impl fmt::Display for Refused {
     }
 }
 
-impl core::error::Error for Refused {}
+impl core::error::Error for ClaimError {}
 
 /// Most posts that a sender looks at before it sends by the lane.
 pub const WALK_MAX: usize = 16;

@@ -7,25 +7,25 @@ use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// The ends of a list of posts. Written by the owner.
 #[repr(C)]
-pub(super) struct List {
+pub(super) struct PostList {
     pub(super) first: AtomicU32,
     pub(super) last: AtomicU32,
 }
 
 #[repr(C, align(64))]
-pub(super) struct Head {
+pub(super) struct BoardHeader {
     /// The rank that has the lock, plus one; 0: the lock is free.
     pub(super) lock: AtomicU32,
     /// 0 until the board is made. Never changes.
     pub(super) shape: AtomicU64,
     /// Posts for any source.
-    pub(super) any: List,
+    pub(super) any: PostList,
 }
 
 /// The part of a board for one sender.
 #[repr(C, align(64))]
-pub(super) struct Source {
-    pub(super) list: List,
+pub(super) struct SenderEntry {
+    pub(super) list: PostList,
     /// The number of the sender's message that is expected next. Written by the
     /// sender and by the owner.
     pub(super) expected: AtomicU32,
@@ -35,7 +35,7 @@ pub(super) struct Source {
 
 /// A post: one line, so that a sender fetches only this line.
 #[repr(C, align(64))]
-pub(super) struct Entry {
+pub(super) struct PostEntry {
     /// The state in the high byte, and the rank of the sender below. Written by
     /// all, as the drawing in the module above shows.
     pub(super) state: AtomicU32,
@@ -53,29 +53,29 @@ pub(super) struct Entry {
 }
 
 #[cfg(not(tsumugi_loom))]
-const _: () = assert!(size_of::<Head>() == 64 && size_of::<Source>() == 64);
+const _: () = assert!(size_of::<BoardHeader>() == 64 && size_of::<SenderEntry>() == 64);
 #[cfg(not(tsumugi_loom))]
-const _: () = assert!(size_of::<Entry>() == 64);
+const _: () = assert!(size_of::<PostEntry>() == 64);
 
-impl List {
+impl PostList {
     pub(super) fn new() -> Self {
         Self { first: AtomicU32::new(NONE), last: AtomicU32::new(NONE) }
     }
 }
 
-impl Head {
+impl BoardHeader {
     pub(super) fn new() -> Self {
-        Self { lock: AtomicU32::new(0), shape: AtomicU64::new(0), any: List::new() }
+        Self { lock: AtomicU32::new(0), shape: AtomicU64::new(0), any: PostList::new() }
     }
 }
 
-impl Source {
+impl SenderEntry {
     pub(super) fn new() -> Self {
-        Self { list: List::new(), expected: AtomicU32::new(0), lost: AtomicU32::new(0) }
+        Self { list: PostList::new(), expected: AtomicU32::new(0), lost: AtomicU32::new(0) }
     }
 }
 
-impl Entry {
+impl PostEntry {
     pub(super) fn new() -> Self {
         Self {
             state: AtomicU32::new(FREE),

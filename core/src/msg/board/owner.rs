@@ -1,7 +1,7 @@
 //! The owner's side of a board, under the lock that its senders try.
 
-use super::layout::{ANY_TAG, FREE, List, NONE, OUT_OF_REACH, POSTED};
-use super::post::{Post, Standing};
+use super::layout::{ANY_TAG, FREE, NONE, OUT_OF_REACH, POSTED, PostList};
+use super::post::{BoardPost, PostState};
 use super::view::Board;
 use crate::mem::LocalRank;
 use crate::sync::{Ordering, mutant, spin_loop};
@@ -78,7 +78,7 @@ impl Board<'_> {
     ///
     /// If the place is in use, or there is none.
     #[inline]
-    pub fn post(&self, index: u32, post: &Post) {
+    pub fn post(&self, index: u32, post: &BoardPost) {
         let entry = &self.entries[index as usize];
         // Relaxed, here and below: under the lock.
         let state = entry.state.load(Ordering::Relaxed);
@@ -108,9 +108,9 @@ impl Board<'_> {
     /// The state of the post: a sender has claimed it before, and its message is
     /// on the way or there.
     #[inline]
-    pub fn withdraw(&self, index: u32, source: Option<LocalRank>) -> Result<(), Standing> {
+    pub fn withdraw(&self, index: u32, source: Option<LocalRank>) -> Result<(), PostState> {
         let standing = self.standing(index);
-        if standing != Standing::Posted && !mutant("board_withdraws_claimed") {
+        if standing != PostState::Posted && !mutant("board_withdraws_claimed") {
             return Err(standing);
         }
         self.remove(index, source);
@@ -133,7 +133,7 @@ impl Board<'_> {
     }
 
     #[inline(always)]
-    fn list(&self, source: Option<LocalRank>) -> &List {
+    fn list(&self, source: Option<LocalRank>) -> &PostList {
         match source {
             Some(source) => &self.sources[source.0 as usize].list,
             None => &self.head.any,

@@ -5,7 +5,7 @@ use crate::msg::outcome::Pattern;
 
 /// A receive to be put on the board.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Post {
+pub struct BoardPost {
     /// Its place in the order of all receives of the owner; wraps.
     pub number: u32,
     /// The messages that it takes.
@@ -21,7 +21,7 @@ pub struct Post {
 
 /// The state of a post.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum PostState {
     /// No sender has claimed it.
     Posted,
     /// This rank has claimed it and copies into it.

@@ -1,6 +1,6 @@
 //! A view of a board, and the board's place in given memory.
 
-use super::layout::{Entry, Head, NONE, RANK_MASK, Source};
+use super::layout::{BoardHeader, NONE, PostEntry, RANK_MASK, SenderEntry};
 use crate::sync::Ordering;
 use core::fmt;
 use core::ptr::NonNull;
@@ -8,9 +8,9 @@ use core::ptr::NonNull;
 /// A view of the board of one rank. All ranks of a job have boards.
 #[derive(Clone, Copy)]
 pub struct Board<'m> {
-    pub(super) head: &'m Head,
-    pub(super) sources: &'m [Source],
-    pub(super) entries: &'m [Entry],
+    pub(super) head: &'m BoardHeader,
+    pub(super) sources: &'m [SenderEntry],
+    pub(super) entries: &'m [PostEntry],
 }
 
 /// The size of a board.
@@ -38,13 +38,13 @@ pub enum BoardError {
 
 impl<'m> Board<'m> {
     /// Alignment of a board's memory.
-    pub const ALIGN: usize = align_of::<Head>();
+    pub const ALIGN: usize = align_of::<BoardHeader>();
 
     /// Bytes that a board needs.
     pub const fn memory_size(shape: BoardShape) -> usize {
-        size_of::<Head>()
-            + shape.peers as usize * size_of::<Source>()
-            + shape.posts as usize * size_of::<Entry>()
+        size_of::<BoardHeader>()
+            + shape.peers as usize * size_of::<SenderEntry>()
+            + shape.posts as usize * size_of::<PostEntry>()
     }
 
     /// Makes an empty board in given memory.
@@ -63,14 +63,14 @@ impl<'m> Board<'m> {
         let (head, sources, entries) = places(memory, shape)?;
         // SAFETY: inside the caller's memory, to which the caller still has
         // exclusive access.
-        unsafe { head.write(Head::new()) };
+        unsafe { head.write(BoardHeader::new()) };
         for index in 0..shape.peers as usize {
             // SAFETY: inside the caller's memory, as above.
-            unsafe { sources.add(index).write(Source::new()) };
+            unsafe { sources.add(index).write(SenderEntry::new()) };
         }
         for index in 0..shape.posts as usize {
             // SAFETY: inside the caller's memory, as above.
-            unsafe { entries.add(index).write(Entry::new()) };
+            unsafe { entries.add(index).write(PostEntry::new()) };
         }
         // SAFETY: all places were just written, and the caller promises that they
         // stay valid for `'m`.
@@ -109,9 +109,9 @@ impl<'m> Board<'m> {
     ///
     /// The places are those of a board in memory that stays valid for `'m`.
     unsafe fn from_places(
-        head: NonNull<Head>,
-        sources: NonNull<Source>,
-        entries: NonNull<Entry>,
+        head: NonNull<BoardHeader>,
+        sources: NonNull<SenderEntry>,
+        entries: NonNull<PostEntry>,
         shape: BoardShape,
     ) -> Self {
         // SAFETY: the caller of `from_places` promises valid places.
@@ -131,7 +131,7 @@ impl BoardShape {
     }
 }
 
-type Places = (NonNull<Head>, NonNull<Source>, NonNull<Entry>);
+type Places = (NonNull<BoardHeader>, NonNull<SenderEntry>, NonNull<PostEntry>);
 
 fn places(memory: NonNull<u8>, shape: BoardShape) -> Result<Places, BoardError> {
     let address = memory.as_ptr() as usize;
@@ -142,8 +142,8 @@ fn places(memory: NonNull<u8>, shape: BoardShape) -> Result<Places, BoardError> 
     if !is_good {
         return Err(BoardError::Shape(shape));
     }
-    let sources = size_of::<Head>();
-    let entries = sources + shape.peers as usize * size_of::<Source>();
+    let sources = size_of::<BoardHeader>();
+    let entries = sources + shape.peers as usize * size_of::<SenderEntry>();
     // SAFETY: offsets inside `memory_size` bytes, which the callers promise.
     unsafe { Ok((memory.cast(), memory.add(sources).cast(), memory.add(entries).cast())) }
 }

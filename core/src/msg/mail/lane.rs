@@ -1,17 +1,17 @@
 //! Both lanes between this rank and a far rank, as this rank keeps them.
 
-use super::chunk::Place;
+use super::chunk::ChunkPlace;
 use super::inbox::Inbox;
 use super::outbox::Outbox;
 use super::ring::{Ring, Slots, chunks_of};
-use crate::msg::list::{Link, Linked};
-use crate::msg::shape::{SetupError, Shape};
+use crate::msg::list::{Linked, ListLink};
+use crate::msg::shape::{MessageShape, SetupError};
 
 /// Both lanes between this rank and a far rank.
 #[derive(Debug)]
 pub struct MailEnd<'t> {
     pub(super) lane: Option<&'t mut FarLane<'t>>,
-    pub(super) links: [Link; 2],
+    pub(super) links: [ListLink; 2],
     pub(super) is_ready: bool,
     pub(super) has_arrived: bool,
     pub(super) is_lost: bool,
@@ -26,7 +26,7 @@ pub struct FarLane<'t> {
 
 impl<'t> FarLane<'t> {
     /// Returns how many places for chunks a lane has.
-    pub const fn places(shape: &Shape) -> usize {
+    pub const fn places(shape: &MessageShape) -> usize {
         let (lines, slots) = chunks_of(shape);
         2 * (lines + slots) + 1
     }
@@ -37,7 +37,7 @@ impl<'t> FarLane<'t> {
     ///
     /// [`SetupError::Shape`] if the shape is not valid; [`SetupError::Tables`] if there are
     /// fewer places than [`places`](Self::places).
-    pub fn new(shape: &Shape, places: &'t mut [Place<'t>]) -> Result<Self, SetupError> {
+    pub fn new(shape: &MessageShape, places: &'t mut [ChunkPlace<'t>]) -> Result<Self, SetupError> {
         if !shape.is_valid() {
             return Err(SetupError::Shape(*shape));
         }
@@ -61,7 +61,7 @@ impl MailEnd<'_> {
     /// An end that is not connected.
     pub const EMPTY: Self = Self {
         lane: None,
-        links: [Link::NONE; 2],
+        links: [ListLink::NONE; 2],
         is_ready: false,
         has_arrived: false,
         is_lost: false,
@@ -69,7 +69,7 @@ impl MailEnd<'_> {
 }
 
 impl Linked<0> for MailEnd<'_> {
-    fn link(&mut self) -> &mut Link {
+    fn link(&mut self) -> &mut ListLink {
         &mut self.links[0]
     }
     fn next(&self) -> u32 {
@@ -78,7 +78,7 @@ impl Linked<0> for MailEnd<'_> {
 }
 
 impl Linked<1> for MailEnd<'_> {
-    fn link(&mut self) -> &mut Link {
+    fn link(&mut self) -> &mut ListLink {
         &mut self.links[1]
     }
     fn next(&self) -> u32 {

@@ -4,7 +4,7 @@ use alloc::collections::BTreeMap;
 
 /// The messages from one queue to one node, numbered in the order of their sending.
 #[derive(Default)]
-pub(super) struct Link {
+pub(super) struct OrderedLink {
     pub(super) sent: u64,
     /// The number of the message that takes effect next.
     pub(super) next: u64,

@@ -1,27 +1,27 @@
 //! The place of this rank's lanes in a peer's memory, and the operations on it.
 
-use super::lanes::{Lane, Shape};
-use super::tables::Peer;
+use super::lanes::{AmLane, AmShape};
+use super::tables::AmPeer;
 use crate::mem::{PeerIndex, RemoteAddr};
 use crate::op::{Kind, Op};
 
 /// This rank's place in a peer's memory: the start of that memory, its shape, and
 /// the number of this rank's lanes in it.
 #[derive(Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct LaneAddress {
     pub(super) at: RemoteAddr,
-    pub(super) shape: Shape,
+    pub(super) shape: AmShape,
     pub(super) own: PeerIndex,
 }
 
-impl Place {
+impl LaneAddress {
     /// Returns the place in the memory of a peer, if its address is known.
-    pub(super) fn of(peer: &Peer, shape: Shape) -> Option<Self> {
+    pub(super) fn of(peer: &AmPeer, shape: AmShape) -> Option<Self> {
         Some(Self { at: peer.at?, shape, own: PeerIndex(peer.own) })
     }
 
     /// Returns the address of cell `number` of a lane.
-    pub(super) fn cell(&self, lane: Lane, number: u32) -> RemoteAddr {
+    pub(super) fn cell(&self, lane: AmLane, number: u32) -> RemoteAddr {
         self.at.add(self.shape.cell(lane, self.own, number) as u64)
     }
 
