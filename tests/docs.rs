@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// The ends of names of files that are checked.
 const ENDS: [&str; 5] = [".rs", ".sh", ".md", ".h", ".c"];
 /// The documents besides `docs/` whose references and links are checked.
-const READMES: [&str; 2] = ["README.md", "examples/README.md"];
+const READMES: [&str; 3] = ["README.md", "examples/README.md", "ci/rigs/README.md"];
 /// The documents of which only the links are checked.
 const OTHERS: [&str; 4] = ["CONTRIBUTING.md", "SECURITY.md", "THIRD-PARTY.md", "include/README.md"];
 

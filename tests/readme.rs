@@ -4,6 +4,9 @@
 use std::fs;
 use std::path::Path;
 
+/// The folders of examples: programs to read, and programs that measure.
+const FOLDERS: [&str; 2] = ["examples", "ci/rigs"];
+
 #[test]
 fn the_program_of_the_readme_is_the_first_example() {
     let readme = fs::read_to_string(root().join("README.md")).unwrap();
@@ -17,18 +20,21 @@ fn the_program_of_the_readme_is_the_first_example() {
 
 #[test]
 fn every_example_is_in_the_index_once() {
-    let index = fs::read_to_string(root().join("examples/README.md")).unwrap();
-    for name in examples() {
-        let rows = index.matches(&format!("| `{name}` |")).count();
-        assert_eq!(rows, 1, "examples/README.md: rows of {name}");
+    for folder in FOLDERS {
+        let index = fs::read_to_string(root().join(folder).join("README.md")).unwrap();
+        for name in examples(folder) {
+            let rows = index.matches(&format!("| `{name}` |")).count();
+            assert_eq!(rows, 1, "{folder}/README.md: rows of {name}");
+        }
     }
 }
 
 #[test]
 fn every_command_runs_an_example_that_exists() {
-    let examples = examples();
+    let examples: Vec<String> = FOLDERS.into_iter().flat_map(examples).collect();
     let documents = fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path());
-    let readmes = ["README.md", "examples/README.md"].map(|name| root().join(name));
+    let readmes = ["README.md", "examples/README.md", "ci/rigs/README.md"];
+    let readmes = readmes.map(|name| root().join(name));
     let mut count = 0;
     for path in documents.chain(readmes) {
         let text = fs::read_to_string(&path).unwrap();
@@ -43,9 +49,9 @@ fn every_command_runs_an_example_that_exists() {
     assert!(count > 10, "only {count} commands were found");
 }
 
-/// The names of all examples: files, and folders with a main program.
-fn examples() -> Vec<String> {
-    let entries = fs::read_dir(root().join("examples")).expect("there are examples");
+/// The names of all examples of a folder: files, and folders with a main program.
+fn examples(folder: &str) -> Vec<String> {
+    let entries = fs::read_dir(root().join(folder)).expect("there are examples");
     let names = entries.map(|entry| entry.unwrap().path()).filter_map(|path| {
         let is_example = path.extension().is_some_and(|end| end == "rs");
         let is_folder = path.join("main.rs").is_file();

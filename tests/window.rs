@@ -75,6 +75,25 @@ fn a_lock_that_would_wait_for_itself_is_refused() {
 }
 
 #[test]
+fn a_hold_of_all_targets_has_each_target_already() {
+    run_ranks(2, |rt| {
+        for design in DESIGNS {
+            let window = rt.window_by::<u64>(design, 1)?;
+            let held = window.lock_all()?;
+            for target in [Rank(0), Rank(1)] {
+                let again = held.shared(target).map(drop).unwrap_err();
+                assert_eq!(again, WindowError::Held { target });
+                let again = held.exclusive(target).map(drop).unwrap_err();
+                assert_eq!(again, WindowError::Held { target });
+            }
+            held.release()?;
+            rt.barrier()?;
+        }
+        Ok(())
+    });
+}
+
+#[test]
 fn a_rank_that_computes_does_not_block_other_ranks() {
     run_ranks(3, |rt| {
         let window = rt.window_by::<u64>(Design::Tree, 1)?;

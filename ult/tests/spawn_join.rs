@@ -179,6 +179,36 @@ fn a_handle_outlives_its_scheduler() {
     }
 }
 
+/// The result of a ULT that nobody joins is dropped where the ULT ends, or where its handle is
+/// dropped if that comes later.
+#[test]
+fn the_result_of_a_detached_ult_is_dropped() {
+    for workers in [1, 2] {
+        for ends_first in [false, true] {
+            let result = Arc::new(());
+            let kept = Arc::downgrade(&result);
+            scheduler(workers, 8).run(move || {
+                let may_end = Arc::new(AtomicU32::new(u32::from(ends_first)));
+                let waits_for = may_end.clone();
+                let handle = spawn(move || {
+                    while waits_for.load(Ordering::SeqCst) == 0 {
+                        yield_now();
+                    }
+                    result
+                });
+                while ends_first && !handle.is_finished() {
+                    yield_now();
+                }
+                drop(handle);
+                may_end.store(1, Ordering::SeqCst);
+                while kept.strong_count() > 0 {
+                    yield_now();
+                }
+            });
+        }
+    }
+}
+
 #[test]
 fn handlers_that_must_block_become_ults() {
     let mut scheduler = scheduler(1, 8);

@@ -3,6 +3,7 @@
 
 use super::callback::Callback;
 use crate::mem::AddrError;
+use crate::mutate;
 use crate::sync::{AtomicU64, Ordering, UnsafeCell, mutant};
 use crate::tag::Tag;
 use crate::wait::Waker;
@@ -293,7 +294,7 @@ impl CompletionSlot {
             // The path through a device orders nothing, so the load may return a
             // value from before the life began. An exchange sees the latest value
             // of the word.
-            seen = live(tag);
+            seen = mutate!("completion_stale_trusted": live(tag) => seen);
         }
         while is_claimable(seen, tag) {
             // Acquire: pairs with the Release in `begin` and in `arm`. The

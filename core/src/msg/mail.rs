@@ -265,7 +265,6 @@ impl<'t> Mail<'t> {
         end.is_lost = true;
         if let Some(lane) = &mut end.lane {
             lane.out.drop_all(&mut self.pool);
-            lane.inbox.close();
         }
         if core::mem::take(&mut end.is_ready) {
             self.ready.remove(self.ends, index);

@@ -124,7 +124,9 @@ fn a_poller_sees_the_result() {
 
 #[test]
 fn a_callback_is_whole_and_its_tag_free_before_it_runs() {
-    check(&["completion_begin_relaxed", "completion_free_before_copy"], || {
+    let mutants =
+        ["completion_begin_relaxed", "completion_free_before_copy", "completion_stale_trusted"];
+    check(&mutants, || {
         let shared = Shared::new();
         let view = shared.table.view();
         let other = view.try_begin(0, ()).unwrap();

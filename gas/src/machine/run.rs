@@ -50,14 +50,14 @@ impl Machine<'_> {
         if job.table != 0 {
             return None;
         }
+        // The other phases have one operation in flight at a time, and its end queues the job.
+        debug_assert!(job.flights == 0 || job.phase == Phase::Parts, "{job:?}");
         match job.phase {
             Phase::Ended => {
                 self.ended.push(self.jobs, index);
                 None
             }
             Phase::Parts => self.next_part(index),
-            // These phases have one operation in flight at a time.
-            _ if job.flights > 0 => None,
             Phase::Entries => self.fetch_entries(index),
             Phase::Confirm => self.confirm(index),
             Phase::Flag => self.raise_flag(index),

@@ -434,3 +434,30 @@ fn after_a_lack_of_room_one_parcel_of_each_kind_goes_first() {
     assert_eq!(went, [Some(2), None, Some(3), None]);
     assert_eq!(serves.unsent(), 0);
 }
+
+/// Only an answer that was put off is left, and finds no room: it goes before what comes
+/// meanwhile. One that has gone leaves answers their place before those that are put off.
+#[test]
+fn an_answer_that_was_put_off_and_finds_no_room_goes_first() {
+    let (mut asks, mut serves) = (Errands::new(ASKS), Errands::new(SERVES));
+    let mut asked = |serves: &mut Errands, at: u64, notifies: bool| {
+        let op = add(at, 1);
+        assert!(asks.begin(&if notifies { op.notifying() } else { op }, || None));
+        let request = sent(&mut asks, 1).remove(0);
+        assert!(serves.handle(ASKS, &request, &nothing(), |_| Ok(at)));
+    };
+    let values = |serves: &mut Errands, room| -> Vec<u8> {
+        sent(serves, room).iter().map(|parcel| parcel[8]).collect()
+    };
+    asked(&mut serves, 0, true);
+    assert_eq!(values(&mut serves, 0), []);
+    asked(&mut serves, 1, false);
+    asked(&mut serves, 2, false);
+    assert_eq!(values(&mut serves, MANY), [0, 1, 2]);
+    asked(&mut serves, 3, true);
+    assert_eq!(values(&mut serves, MANY), [3]);
+    asked(&mut serves, 4, true);
+    asked(&mut serves, 5, false);
+    assert_eq!(values(&mut serves, MANY), [5, 4]);
+    assert_eq!(serves.unsent(), 0);
+}

@@ -2,7 +2,7 @@
 //!
 //! Only expressions and statements that run change: no constants, patterns, types, tests,
 //! implementations of `Debug` and `Display`, code for the model checker, or arguments of
-//! macros.
+//! macros, except for the right side of a `mutate!`.
 
 use proc_macro2::Span;
 use std::ops::Range;
@@ -28,6 +28,8 @@ pub struct Candidate {
     pub change: Change,
     /// The change in words, for the table.
     pub what: String,
+    /// Whether it is in the code beside which a test plants a defect.
+    pub is_beside: bool,
 }
 
 /// How a place changes.
@@ -42,17 +44,17 @@ pub enum Change {
 }
 
 impl Candidate {
-    /// Whether the change is that of a memory ordering, which only a model of weak memory
-    /// can find.
+    /// Whether the change is that of a memory ordering or a fence, which only a model of weak
+    /// memory can find.
     pub fn is_ordering(&self) -> bool {
-        self.what.ends_with("-> Relaxed")
+        self.what.ends_with("-> Relaxed") || self.what.starts_with("deleted: fence(")
     }
 }
 
 impl Source {
     pub fn read(file: &str, text: String) -> Result<Self, String> {
         let parsed = syn::parse_file(&text).map_err(|error| format!("{file}: {error}"))?;
-        let mut finder = Finder { text: &text, found: Vec::new() };
+        let mut finder = Finder { text: &text, is_beside: false, found: Vec::new() };
         finder.visit_file(&parsed);
         let candidates = finder.found;
         Ok(Self { file: file.to_owned(), text, candidates })
@@ -61,6 +63,7 @@ impl Source {
 
 struct Finder<'a> {
     text: &'a str,
+    is_beside: bool,
     found: Vec<Candidate>,
 }
 
@@ -71,6 +74,7 @@ impl Finder<'_> {
             line: span.start().line,
             change,
             what,
+            is_beside: self.is_beside,
         });
     }
 
@@ -144,7 +148,8 @@ impl Finder<'_> {
         for value in values_of(&signature.output) {
             let what = format!("fn {}: return {value}", signature.ident).trim_end().to_owned();
             let change = Change::Entry((*value).to_owned());
-            self.found.push(Candidate { range: begin..begin, line, change, what });
+            let is_beside = false;
+            self.found.push(Candidate { range: begin..begin, line, change, what, is_beside });
         }
     }
 
@@ -246,6 +251,16 @@ impl<'ast> Visit<'ast> for Finder<'_> {
         visit::visit_expr(self, expr);
     }
 
+    fn visit_macro(&mut self, it: &'ast syn::Macro) {
+        if !it.path.is_ident("mutate") {
+            return;
+        }
+        let Ok(right) = it.parse_body_with(right_of) else { return };
+        let mut inner = Finder { text: self.text, is_beside: true, found: Vec::new() };
+        inner.visit_expr(&right);
+        self.found.append(&mut inner.found);
+    }
+
     fn visit_arm(&mut self, arm: &'ast syn::Arm) {
         if let Some((_, guard)) = &arm.guard {
             self.condition(guard);
@@ -258,6 +273,10 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     }
 
     fn visit_stmt(&mut self, stmt: &'ast Stmt) {
+        let text = self.of(stmt.span());
+        if LEFT_OUT.iter().any(|cfg| text.starts_with(&format!("#[cfg({cfg})]"))) {
+            return;
+        }
         if let Stmt::Expr(expr, Some(_)) = stmt {
             let leaves = matches!(expr, Expr::Return(_) | Expr::Break(_) | Expr::Continue(_));
             let acts = matches!(
@@ -331,11 +350,23 @@ fn is_of_tests(attributes: &[syn::Attribute]) -> bool {
     attributes.iter().any(|attribute| match &attribute.meta {
         syn::Meta::Path(path) => path.is_ident("test"),
         syn::Meta::List(list) => {
-            let left_out = ["test", "tsumugi_loom"];
-            list.path.is_ident("cfg") && left_out.contains(&list.tokens.to_string().as_str())
+            list.path.is_ident("cfg") && LEFT_OUT.contains(&list.tokens.to_string().as_str())
         }
         syn::Meta::NameValue(_) => false,
     })
+}
+
+/// What is built only with these `cfg`s does not change.
+const LEFT_OUT: [&str; 2] = ["test", "tsumugi_loom"];
+
+/// The right code in `mutate!("name": right => wrong)`.
+fn right_of(input: syn::parse::ParseStream<'_>) -> syn::Result<Expr> {
+    input.parse::<syn::LitStr>()?;
+    input.parse::<syn::Token![:]>()?;
+    let right = input.parse()?;
+    input.parse::<syn::Token![=>]>()?;
+    input.parse::<Expr>()?;
+    Ok(right)
 }
 
 /// Whether an expression binds names, which the code after it uses.

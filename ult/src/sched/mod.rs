@@ -82,7 +82,6 @@ use worker::Worker;
 pub struct Scheduler {
     shared: Arc<Shared>,
     threads: Vec<thread::JoinHandle<()>>,
-    has_ended: bool,
     #[cfg(all(feature = "std", not(tsumugi_loom)))]
     _handler: crate::overflow::Handler,
 }
@@ -149,7 +148,6 @@ impl Scheduler {
         let mut this = Self {
             shared: Arc::new(shared),
             threads: Vec::new(),
-            has_ended: false,
             #[cfg(all(feature = "std", not(tsumugi_loom)))]
             _handler: crate::overflow::Handler::install(worker::overflow_at),
         };
@@ -167,7 +165,7 @@ impl Scheduler {
     ///
     /// After [`start`](Self::start): all workers run already, and there is none
     /// left that the calling thread could be.
-    pub fn run<T: Send, F: FnOnce() -> T + Send>(mut self, main: F) -> T {
+    pub fn run<T: Send, F: FnOnce() -> T + Send>(self, main: F) -> T {
         assert!(!self.is_started(), "run: the scheduler runs already: use spawn and join");
         let shared = &*self.shared;
         let slot = shared.slab.take_shared(shared.home());
@@ -190,7 +188,6 @@ impl Scheduler {
         let outcome = unsafe { task.take_result::<T>() };
         // SAFETY: main has ended, and this function has its only handle.
         unsafe { Shared::release(slot) };
-        self.end();
         drop(self);
         outcome.unwrap_or_else(|panic| resume(panic))
     }
@@ -222,11 +219,10 @@ impl Scheduler {
         self.threads.push(thread.map_err(|error| StartError::Thread(index, error))?);
         Ok(())
     }
+}
 
-    fn end(&mut self) {
-        if core::mem::replace(&mut self.has_ended, true) {
-            return;
-        }
+impl Drop for Scheduler {
+    fn drop(&mut self) {
         if let Some(worker) = current::worker() {
             // SAFETY: the pointer is this thread's own worker.
             let own = Arc::ptr_eq(unsafe { worker.as_ref() }.shared(), &self.shared);
@@ -239,15 +235,8 @@ impl Scheduler {
             // A join cannot fail: a worker aborts and does not panic.
             let _ = thread.join();
         }
-        // SAFETY: the workers are gone, and this line runs once only, because
-        // `has_ended` is set before.
+        // SAFETY: the workers are gone, and this line runs once only.
         unsafe { self.shared.close() };
-    }
-}
-
-impl Drop for Scheduler {
-    fn drop(&mut self) {
-        self.end();
     }
 }
 

@@ -164,9 +164,8 @@ impl Shared {
     pub(crate) unsafe fn post(&self, worker: usize, slot: Slot) {
         // SAFETY: the caller's.
         unsafe { self.seats[worker].pinned.push(slot.as_ptr()) };
-        // SeqCst: between the push and the load of the sleeper's state; pairs
-        // with the fence before a worker's last look.
-        fence(Ordering::SeqCst);
+        // No fence: a worker that is about to sleep and `ring_one` change one word, and the
+        // second of the two sees what came before the first.
         self.bells.ring_one(worker, &SystemFutex);
     }
 

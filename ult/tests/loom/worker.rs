@@ -43,6 +43,18 @@ fn outsider_wakes_a_sleeping_worker() {
     );
 }
 
+/// The ULT may run on that worker only, which may be about to sleep.
+#[test]
+fn outsider_wakes_the_worker_of_a_pinned_ult() {
+    let mutants = ["sleep_no_last_look"];
+    check("worker::outsider_wakes_the_worker_of_a_pinned_ult", &mutants, || {
+        let mut scheduler = scheduler(1);
+        scheduler.start().unwrap();
+        let pinned = Builder::new().pin(0).try_spawn_on(&scheduler.spawner(), || 3);
+        assert_eq!(pinned.unwrap_or_else(|_| unreachable!()).join().unwrap(), 3);
+    });
+}
+
 /// A lone worker owns the park words, and another thread unparks.
 #[test]
 fn a_thread_unparks_a_lone_workers_ult() {

@@ -2,7 +2,7 @@
 
 use super::fixture::*;
 use crate::net::memory::{Listing, REGIONS_MAX};
-use crate::net::wire::{Far, Key};
+use crate::net::wire::{End, Far, Key};
 use libc::{EAGAIN, ECONNRESET, EINPROGRESS};
 use tsumugi_core::mem::{AddrError, RegionKey, RemoteAddr, Width};
 use tsumugi_core::op::Op;
@@ -241,4 +241,42 @@ fn in_one_by_one_mode_a_read_is_under_way_alone() {
     net.done(net.rail.flights.iter().position(|it| it.counted).unwrap());
     assert_eq!(net.poll().len(), 1);
     assert_eq!(net.rail.posted, 0);
+}
+
+/// However a read ends, and if its rank is lost, the device has room for the next request.
+#[test]
+fn in_one_by_one_mode_a_read_that_has_ended_makes_room() {
+    let ends = [
+        Some(End::Done(0)),
+        Some(End::Again),
+        Some(End::Gone { code: ECONNRESET, provider_code: 0 }),
+        Some(End::Refused { code: ECONNRESET, provider_code: 0 }),
+        None,
+    ];
+    for end in ends {
+        let mut net = Net::with(|limits| limits.one_by_one = true);
+        net.post(&[word(6).tagged(tag(2))]);
+        assert_eq!((net.call(), net.rail.posted), (read(0, 6), 1));
+        match end {
+            Some(end) => net.ends(FIRST_READ, end),
+            None => net.strike(PEER),
+        }
+        net.poll();
+        let is_repeated = end == Some(End::Again);
+        assert_eq!(net.rail.posted, usize::from(is_repeated), "{end:?}");
+        if is_repeated {
+            assert_eq!(net.call(), read(0, 6));
+            net.answer_read(FIRST_READ, None);
+            assert_eq!(net.poll(), [(2, stale(6))]);
+        }
+        let other = Op::get_word(RemoteAddr { rank: OTHER, ..at(6, 8) }, Width::W8);
+        net.post(&[other]);
+        assert!(matches!(net.call(), Call::Get { far, .. } if far.addr == origin(OTHER) + 6 * 128));
+        // The completion that comes after the loss is not counted a second time.
+        if end.is_none() {
+            net.ends(FIRST_READ, End::Again);
+            net.poll();
+        }
+        assert_eq!(net.rail.posted, 1, "{end:?}");
+    }
 }

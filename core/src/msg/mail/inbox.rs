@@ -155,11 +155,6 @@ impl<'t> Inbox<'t> {
         self.advance(pool, None)
     }
 
-    /// Closes the inbox: no further packet becomes visible.
-    pub(super) fn close(&mut self) {
-        self.is_broken = true;
-    }
-
     pub(super) fn peek(&mut self) -> Option<Packet> {
         if self.head == self.visible {
             return None;

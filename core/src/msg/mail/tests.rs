@@ -26,6 +26,17 @@ impl Buffers for Memory {
     }
 }
 
+/// Memory that far ranks can fetch from: the word of a buffer is its address and length.
+struct Fetchable;
+
+impl Buffers for Fetchable {
+    fn read(&mut self, _: u64, _: &mut [u8]) {}
+    fn write(&mut self, _: u64, _: &[u8]) {}
+    fn place(&mut self, at: u64, len: u64) -> Option<u64> {
+        Some(at << 32 | len)
+    }
+}
+
 fn mail() -> Mail<'static> {
     mail_of(SHAPE)
 }
@@ -540,4 +551,93 @@ fn the_ranks_with_unsent_packets_take_turns() {
     assert_eq!(next(&mut a), Some(B));
     a.posted(B);
     assert_eq!(next(&mut a), None);
+}
+
+/// Only a message that its sender offers for fetching names its place; of all other packets
+/// the address stays here.
+#[test]
+fn a_packet_names_a_place_only_if_it_offers_one() {
+    let reach = Packet::IN_REACH;
+    for (kind, count, there) in [
+        (Kind::Rts, reach, (reach, 5 << 32 | 700)),
+        (Kind::Rts, 0, (0, 0)),
+        (Kind::Cts, reach, (0, 0)),
+        (Kind::Cts, 0, (0, 0)),
+        (Kind::Fin, reach, (reach, 5)),
+    ] {
+        let (mut a, mut b) = (mail(), mail());
+        let packet = Packet { count, a: 700, b: 5, ..Packet::new(kind) };
+        a.push(B, &packet, Load::Empty, &mut Fetchable);
+        b.take(A, &parcels(&mut a, 1024)[0]).unwrap();
+        let came = b.peek(A).unwrap();
+        assert_eq!((came.count, came.b), there, "{kind:?} {count}");
+        assert_eq!((came.kind, came.a), (kind, 700));
+    }
+    // A buffer without a place is sent through slots.
+    let (mut a, mut b) = (mail(), mail());
+    let packet = Packet { count: reach, a: 700, b: 5, ..Packet::new(Kind::Rts) };
+    a.push(B, &packet, Load::Empty, &mut Memory(Vec::new()));
+    b.take(A, &parcels(&mut a, 1024)[0]).unwrap();
+    assert_eq!(b.peek(A), Some(Packet { count: 0, b: 0, ..packet }));
+}
+
+/// The rest of a parcel gets a piece of the bytes that come next if all of them fit, or at
+/// least 128 bytes.
+#[test]
+fn a_short_piece_is_not_cut_off() {
+    for (bytes, room, piece) in
+        [(250, 127, 0), (250, 128, 128), (250, 129, 129), (100, 99, 0), (100, 100, 100)]
+    {
+        let (mut a, mut b) = (mail(), mail());
+        let mut memory = Memory(vec![7; 512]);
+        a.push(B, &inline(1, 160), Load::Inline(0), &mut memory);
+        a.write_slots(B, 1, 0, bytes, &mut memory);
+        let eager = Packet { a: bytes, b: 1, ..Packet::new(Kind::Eager) };
+        a.push(B, &eager, Load::Empty, &mut memory);
+        let before = parcel::HEAD_BYTES + parcel::INLINE_HEAD + 160;
+        let mut into = vec![0; before + parcel::BYTES_HEAD + room];
+        let (to, len) = a.poll_parcel(&mut into).unwrap();
+        let record = if piece == 0 { 0 } else { parcel::BYTES_HEAD + piece };
+        assert_eq!(len, before + record, "{bytes} bytes in {room}");
+        a.posted(to);
+        b.take(A, &into[..len]).unwrap();
+        for parcel in parcels(&mut a, 1024) {
+            b.take(A, &parcel).unwrap();
+        }
+        b.pop(A);
+        assert_eq!(b.peek(A), Some(inline(1, 160)));
+        b.pop(A);
+        assert_eq!(b.peek(A), Some(eager));
+        memory.0.fill(0);
+        b.read_slots(A, 1, 0, bytes, &mut memory);
+        assert_eq!(memory.0.iter().filter(|byte| **byte == 7).count() as u64, bytes);
+    }
+}
+
+/// A rank without a lane has no packets, counts or room, and a rank that does not exist
+/// neither.
+#[test]
+fn a_rank_without_a_lane_has_nothing() {
+    let ends = Vec::leak((0..2).map(|_| MailEnd::EMPTY).collect());
+    let mut mail = Mail::new(SHAPE, ends).unwrap();
+    let mut memory = Memory(vec![7; 64]);
+    for rank in [B, PeerIndex(2)] {
+        assert!(!mail.is_connected(rank) && !mail.has_room(rank, 0) && !mail.keeps_back(rank));
+        assert_eq!((mail.peek(rank), mail.untold(rank)), (None, 0));
+        assert_eq!(mail.returned(rank), Returned::default());
+        assert!(!mail.is_starved(rank));
+        assert!(!mail.give_back(rank, Returned { taken: 1, ..Returned::default() }));
+        mail.set_starved(rank);
+        mail.pop(rank);
+        mail.deliver(rank, 0, 8, &mut memory);
+        mail.write_slots(rank, 1, 0, 8, &mut memory);
+        mail.read_slots(rank, 1, 0, 8, &mut memory);
+        let mut kept = [3; INLINE_WORDS];
+        mail.keep(rank, &mut kept);
+        assert_eq!(kept, [3; INLINE_WORDS]);
+        assert_eq!(mail.take(rank, &[2, 0, 0, 0, 0, 0, 0, 0]), Err(ParcelError::NoLane));
+        mail.lost(rank);
+    }
+    assert_eq!(memory.0, [7; 64]);
+    assert_eq!((mail.poll_arrived(), mail.has_unsent()), (None, false));
 }

@@ -294,6 +294,12 @@ fn receives_claimed_by_a_dead_rank_are_in_no_list() {
     assert_eq!([up.one.take(posts[0]), up.one.take(posts[1])], [died, died]);
     assert_eq!(up.one.take(posts[2]), Some(Ok(received(2, 7, 8, false))));
     assert_eq!(up.one.machine.under_way(), 0);
+    // They are off the board, and their places can be used again.
+    assert!(up.one.machine.boarded.is_empty());
+    let next = [0; 3].map(|_| up.one.post(Some(2), None, at(64, 300)));
+    assert!(posts.iter().all(|post| next.iter().any(|next| next.index == post.index)));
+    let claim = up.boards[0].try_claim(LocalRank(2), 1, label(7), 250);
+    assert_eq!(claim.map(|claim| claim.index), Ok(next[0].index));
 }
 
 /// A state word with a rank that does not exist is treated as the last rank's.

@@ -83,6 +83,33 @@ fn the_end_of_a_detached_ult_frees_it() {
     assert_eq!(bench.workers[0].slot(), slot);
 }
 
+/// The handle may be dropped after the ULT has run and before the worker notes its end.
+#[test]
+fn the_result_of_a_ult_that_is_detached_late_is_dropped() {
+    for detached_before in [false, true] {
+        let bench = Bench::new(1, 0);
+        let result = Arc::new(());
+        let kept = Arc::downgrade(&result);
+        let slot = bench.new_ult(Traits::default());
+        // SAFETY: the ULT has not begun, and its closure owns nothing.
+        unsafe { task(slot).fill(move || result) };
+        // SAFETY: the ULT is the test's.
+        unsafe { bench.workers[0].stack_of(task(slot)) }.unwrap();
+        task(slot).set_runnable();
+        if detached_before {
+            assert!(!task(slot).detach());
+        }
+        // SAFETY: the closure does not run on a stack of its own.
+        unsafe { Task::live(slot.as_ptr().cast_const().cast()) };
+        assert_eq!(kept.strong_count(), usize::from(!detached_before));
+        if !detached_before {
+            assert!(!task(slot).detach());
+        }
+        bench.workers[0].finish(slot);
+        assert_eq!((kept.strong_count(), task(slot).state()), (0, None));
+    }
+}
+
 #[test]
 fn the_end_of_a_joined_ult_makes_its_joiner_next() {
     let bench = Bench::new(1, 0);
