@@ -15,7 +15,7 @@ use super::outcome::{
 };
 use super::tables::{CallState, LandingBuffer};
 use crate::mem::{PeerIndex, RegionKey, RemoteAddr};
-use crate::sync::mutant;
+use crate::mutate;
 
 /// Result of a look at a peer.
 enum CellOutcome {
@@ -53,8 +53,8 @@ impl AmMachine<'_> {
                 // the peer's lanes, for the replies.
                 if known.at.is_some() {
                     self.activate(peer);
-                } else if mutant("am_unmet_forgotten") {
-                    known.due = 0;
+                } else {
+                    mutate!("am_unmet_forgotten": {} => known.due = 0);
                 }
             }
         });
@@ -97,7 +97,7 @@ impl AmMachine<'_> {
 
     fn take(&mut self, index: usize) -> CellOutcome {
         let defect = Defect::planted();
-        let careless = if mutant("am_lap_ignored") { Defect::Blind } else { defect };
+        let careless = mutate!("am_lap_ignored": defect => Defect::Blind);
         let Some((lanes, lane)) = self.lanes_of(index) else { return CellOutcome::Waits };
         let peer = &self.tables.peers[index];
         if let Some(cell) = lanes.read(AmLane::Reply, lane, peer.replies_taken, defect) {
@@ -110,11 +110,10 @@ impl AmMachine<'_> {
             Some(cell) => self.take_request(index, &cell),
             None => {
                 self.is_landing = true;
-                if mutant("am_torn_forgotten") {
+                mutate!("am_torn_forgotten": CellOutcome::Waits => {
                     self.tables.peers[index].due -= 1;
-                    return CellOutcome::Quietly;
-                }
-                CellOutcome::Waits
+                    CellOutcome::Quietly
+                })
             }
         }
     }
@@ -129,9 +128,8 @@ impl AmMachine<'_> {
         self.has_room = true;
         self.acknowledged(index, cell.ack);
         let mut token = Token::from_bits(cell.token);
-        let any = mutant("am_generation_ignored");
         let Some(call) = self.tables.calls.get_mut(token.index()) else { return self.drop_cell() };
-        let same = call.generation == token.generation() || any;
+        let same = mutate!("am_generation_ignored": call.generation == token.generation() => true);
         if call.to.0 as usize != index || !same {
             return self.drop_cell();
         }

@@ -24,8 +24,8 @@
 //! out first, then checked, and lengths are compared with the space before they
 //! are used.
 
+use crate::mutate;
 use crate::sync::mapped::{AtomicU64, Ordering};
-use crate::sync::mutant;
 use core::fmt;
 use core::ops::Deref;
 
@@ -187,7 +187,7 @@ impl LaneCell {
 impl Defect {
     /// Returns the defect that a test has planted in all cells.
     pub(super) fn planted() -> Self {
-        if mutant("am_words_unmasked") { Self::Unmasked } else { Self::None }
+        mutate!("am_words_unmasked": Self::None => Self::Unmasked)
     }
 
     /// Returns the mask under which word `index` of cell `number` is stored.

@@ -5,7 +5,7 @@ use super::machine::{AmMachine, earlier};
 use super::outcome::{AmOutput, CallError, Token};
 use super::tables::CallState;
 use crate::mem::PeerIndex;
-use crate::sync::mutant;
+use crate::mutate;
 use crate::time::Instant;
 
 impl AmMachine<'_> {
@@ -44,10 +44,10 @@ impl AmMachine<'_> {
                 self.earliest = earlier(self.earliest, Some(deadline));
                 continue;
             }
-            if mutant("am_timeout_frees_reply_cell") {
+            mutate!("am_timeout_frees_reply_cell": {} => {
                 let peer = &mut self.tables.peers[call.to.0 as usize];
                 peer.unanswered = peer.unanswered.saturating_sub(1);
-            }
+            });
             self.end(index, CallState::Late { payload_back: !self.tables.calls[index].long });
         }
     }

@@ -25,8 +25,8 @@ use super::outcome::{
 use super::tables::{AmPeer, AmTables, CallState, LandingBuffer, PendingCall, StagingCell};
 use crate::completion::Why;
 use crate::mem::{LocalAddr, PeerIndex, Rank, RemoteAddr};
+use crate::mutate;
 use crate::op::Op;
-use crate::sync::mutant;
 use crate::time::Instant;
 use core::fmt;
 
@@ -150,8 +150,8 @@ impl AmMachine<'_> {
     ///
     /// # Errors
     ///
-    /// [`SendError::NoSuchPeer`], [`SendError::PeerLost`] and [`SendError::Busy`] as in [`call`](Self::call);
-    /// [`Why::NoTag`] only if `wants_reply` is true.
+    /// [`SendError::NoSuchPeer`], [`SendError::PeerLost`] and [`SendError::Busy`] as in
+    /// [`call`](Self::call); [`Why::NoTag`] only if `wants_reply` is true.
     pub fn check_room(&self, to: PeerIndex, wants_reply: bool) -> Result<(), SendError> {
         let Some(peer) = self.tables.peers.get(to.0 as usize) else {
             let peers = self.tables.peers.len() as u32;
@@ -161,7 +161,8 @@ impl AmMachine<'_> {
             return Err(SendError::PeerLost { peer: to });
         }
         let cells = self.shape_of(to.0 as usize).cells;
-        let reserved = !wants_reply || peer.unanswered < cells || mutant("am_no_reply_reservation");
+        let has_reply_cell = mutate!("am_no_reply_reservation": peer.unanswered < cells => true);
+        let reserved = !wants_reply || has_reply_cell;
         if peer.at.is_none() || peer.sent.wrapping_sub(peer.acked) >= cells || !reserved {
             return Err(SendError::Busy(Why::NoCredit));
         }

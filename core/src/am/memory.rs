@@ -6,7 +6,8 @@ use crate::sync::mapped::AtomicU64;
 /// The registered memory of a rank, in 8-byte words.
 #[derive(Clone, Copy, Debug)]
 pub struct AmMemory<'m> {
-    /// [`AmShape::memory_size`](super::AmShape::memory_size) bytes, all zero, which peers may read and write.
+    /// [`AmShape::memory_size`](super::AmShape::memory_size) bytes, all zero, which peers
+    /// may read and write.
     pub lanes: &'m [AtomicU64],
     /// One cell of [`CELL_BYTES`](super::CELL_BYTES) for each
     /// [`StagingCell`](super::StagingCell), from which puts are made.

@@ -14,8 +14,8 @@ use super::op_tag::{BELL, FETCH, INDEX_BITS, INDEX_MASK, NOTICE, PUT, tag};
 use super::outcome::{CallPayload, SendError};
 use super::tables::{Notice, StagingCell, StagingStep};
 use crate::mem::{AddrError, LocalAddr, PeerIndex};
+use crate::mutate;
 use crate::op::Op;
-use crate::sync::mutant;
 use crate::tag::Tag;
 
 impl AmMachine<'_> {
@@ -48,7 +48,6 @@ impl AmMachine<'_> {
     /// Fills a free staging cell and queues it. The caller has checked that there
     /// is one.
     pub(super) fn stage(&mut self, lane: AmLane, to: PeerIndex, cell: LaneCell) {
-        let early = mutant("am_early_credit");
         let defect = Defect::planted();
         let peer = &mut self.tables.peers[to.0 as usize];
         let count = match lane {
@@ -57,7 +56,8 @@ impl AmMachine<'_> {
         };
         let number = *count;
         *count = number.wrapping_add(1);
-        let ack = peer.requests_taken.wrapping_add(if early { peer.due } else { 0 });
+        let taken = peer.requests_taken;
+        let ack = mutate!("am_early_credit": taken => taken.wrapping_add(peer.due));
         peer.reported = peer.requests_taken;
         let index = self.free_slots.pop(self.tables.slots).expect("a staging cell is free");
         let words = &self.memory.staging[index * CELL_WORDS..][..CELL_WORDS];
@@ -158,7 +158,9 @@ impl AmMachine<'_> {
         match kind {
             PUT | BELL => {
                 let Some(slot) = self.tables.slots.get_mut(index) else { return };
-                if slot.generation != generation && !mutant("am_late_completion_believed") {
+                let is_late =
+                    mutate!("am_late_completion_believed": slot.generation != generation => false);
+                if is_late {
                     return;
                 }
                 let to = slot.to;

@@ -30,7 +30,8 @@
 //! for a rank that sleeps.
 
 use crate::mem::{AddrError, Rank};
-use crate::sync::{AtomicU64, Ordering, mutant};
+use crate::mutate;
+use crate::sync::{AtomicU64, Ordering};
 
 /// The ranks of a node, as seen by one of them.
 #[derive(Clone, Copy, Debug)]
@@ -122,7 +123,7 @@ impl NodeBarrier {
     /// `counter`.
     fn wait(&self, counter: &Counter, hall: &impl BarrierMemory) -> Result<(), AddrError> {
         let count = hall.word(counter.home, counter.word);
-        let until = if mutant("circle_group_is_all") { counter.full } else { counter.whole };
+        let until = mutate!("circle_group_is_all": counter.whole => counter.full);
         if hall.look(count, until) {
             return Ok(());
         }
@@ -130,16 +131,11 @@ impl NodeBarrier {
         let bit = 1 << counter.seat;
         // Relaxed: the `fetch_or` of the bit below publishes the place.
         let leave = || place.store(u64::from(self.place), Ordering::Relaxed);
-        let is_late = mutant("circle_place_late");
-        if !is_late {
-            leave();
-        }
+        mutate!("circle_place_late": leave() => ());
         // SeqCst: before the last look, which `sleep` takes. Release for the
         // place: pairs with `arrive`.
         count.fetch_or(bit, Ordering::SeqCst);
-        if is_late {
-            leave();
-        }
+        mutate!("circle_place_late": {} => leave());
         let slept = hall.sleep(count, until);
         // Relaxed: the next arrival, on the same word, orders it.
         count.fetch_and(!bit, Ordering::Relaxed);
@@ -178,7 +174,7 @@ impl Counter {
         // sleepers' bits; a bit publishes the place of its sleeper. A rank that
         // sees the count in `BarrierMemory::look`, or arrives later, sees what was done
         // before the arrival.
-        let order = if mutant("circle_unordered") { Ordering::Relaxed } else { Ordering::SeqCst };
+        let order = mutate!("circle_unordered": Ordering::SeqCst => Ordering::Relaxed);
         let was = word.fetch_add(ARRIVAL, order);
         let count = (was & !SEATS).wrapping_add(ARRIVAL);
         if count == self.whole && was & SEATS != 0 {
@@ -199,9 +195,7 @@ impl Counter {
             hall.wake(place as u32, word);
             rest &= rest - 1;
         }
-        if mutant("circle_clears_bits") {
-            word.fetch_and(!asleep, Ordering::SeqCst);
-        }
+        mutate!("circle_clears_bits": {} => _ = word.fetch_and(!asleep, Ordering::SeqCst));
     }
 }
 

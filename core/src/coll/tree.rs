@@ -16,8 +16,8 @@
 //! queue.
 
 use crate::mem::{AddrError, Rank, RegionKey, RemoteAddr, Width};
+use crate::mutate;
 use crate::op::{Kind, Op};
-use crate::sync::mutant;
 use core::ops::Range;
 
 /// The tree over all ranks, as seen by one of them.
@@ -136,9 +136,9 @@ impl Climb {
         let index = self.steps.iter().position(ready)?;
         self.steps[index].is_posted = true;
         let what = self.steps[index].what;
-        if mutant("coll_raise_at_once") && what == What::Store {
+        mutate!("coll_raise_at_once": {} => if what == What::Store {
             self.steps[index] = TreeStep::of(What::Raise);
-        }
+        });
         Some((StepId::new(index, what), self.op(index, what)))
     }
 

@@ -4,7 +4,7 @@
 use super::callback::Callback;
 use crate::mem::AddrError;
 use crate::mutate;
-use crate::sync::{AtomicU64, Ordering, UnsafeCell, mutant};
+use crate::sync::{AtomicU64, Ordering, UnsafeCell};
 use crate::tag::Tag;
 use crate::wait::Waker;
 use core::mem::MaybeUninit;
@@ -112,36 +112,37 @@ impl CompletionSlot {
     ) -> EndedOperation {
         let Some(was) = self.claim(tag) else { return EndedOperation::Stale };
         if was & CALLBACK != 0 {
-            if mutant("completion_free_before_copy") {
-                free();
-                let SlotWaiter::Callback(callback) = self.take_waiting() else { unreachable!() };
-                return EndedOperation::Callback(callback);
-            }
-            let SlotWaiter::Callback(callback) = self.take_waiting() else {
-                unreachable!("{tag:?}: the slot is marked CALLBACK and has no callback")
+            let take = || match self.take_waiting() {
+                SlotWaiter::Callback(callback) => callback,
+                _ => unreachable!("{tag:?}: the slot is marked CALLBACK and has no callback"),
             };
-            free();
+            let callback = mutate!("completion_free_before_copy":
+                {
+                    let callback = take();
+                    free();
+                    callback
+                }
+                => {
+                    free();
+                    take()
+                }
+            );
             return EndedOperation::Callback(callback);
         }
-        let late = mutant("completion_waker_taken_late");
         let mut waiting = SlotWaiter::Nobody;
-        if was & WAKER != 0 && !late {
-            waiting = self.take_waiting();
+        if was & WAKER != 0 {
+            mutate!("completion_waker_taken_late": waiting = self.take_waiting() => ());
         }
         // SAFETY: this thread has claimed the slot, and the ticket does not read
         // the result before DONE.
         self.result.with_mut(|cell| unsafe { *cell = result });
-        let order = if mutant("completion_done_relaxed") {
-            Ordering::Relaxed
-        } else {
-            // Release: pairs with the Acquire in `is_done`. Acquire: pairs
-            // with the Release in `abandon`.
-            Ordering::AcqRel
-        };
+        // Release: pairs with the Acquire in `is_done`. Acquire: pairs with the
+        // Release in `abandon`.
+        let order = mutate!("completion_done_relaxed": Ordering::AcqRel => Ordering::Relaxed);
         let now = self.state.fetch_or(DONE, order);
-        if was & WAKER != 0 && late {
+        mutate!("completion_waker_taken_late": {} => if was & WAKER != 0 {
             waiting = self.take_waiting();
-        }
+        });
         // From here on the slot is the ticket's, unless the ticket was dropped.
         if now & ABANDONED != 0 {
             EndedOperation::Abandoned
@@ -168,16 +169,11 @@ impl CompletionSlot {
         // slot now reads the cell only if WAKER is set.
         self.waiting.with_mut(|cell| unsafe { *cell = waiting });
         let unarmed = live(tag);
-        if mutant("completion_arm_without_look") {
-            self.state.fetch_or(WAKER, Ordering::Release);
-            return Armed::Yes;
-        }
+        let (state, armed) = (&self.state, unarmed | WAKER);
         // Release: pairs with the Acquire in `claim`.
-        let armed = self.state.compare_exchange(
-            unarmed,
-            unarmed | WAKER,
-            Ordering::Release,
-            Ordering::Relaxed,
+        let armed = mutate!("completion_arm_without_look":
+            state.compare_exchange(unarmed, armed, Ordering::Release, Ordering::Relaxed)
+            => Ok(state.fetch_or(WAKER, Ordering::Release))
         );
         if armed.is_ok() {
             return Armed::Yes;
@@ -209,14 +205,17 @@ impl CompletionSlot {
     /// ended before; then the caller must drop the buffer and free the tag.
     pub(super) fn abandon(&self, tag: Tag) -> bool {
         self.disarm(tag);
-        if mutant("completion_abandon_load_store") {
-            let seen = self.state.load(Ordering::Acquire);
-            self.state.store(seen | ABANDONED, Ordering::Release);
-            return seen & DONE != 0;
-        }
         // AcqRel: pairs with the fetch_or in `end`; the later of the two sees all
         // that the other thread did before its own.
-        self.state.fetch_or(ABANDONED, Ordering::AcqRel) & DONE != 0
+        let seen = mutate!("completion_abandon_load_store":
+            self.state.fetch_or(ABANDONED, Ordering::AcqRel)
+            => {
+                let seen = self.state.load(Ordering::Acquire);
+                self.state.store(seen | ABANDONED, Ordering::Release);
+                seen
+            }
+        );
+        seen & DONE != 0
     }
 
     /// Ends a life with a callback, of an operation that will never be completed.
@@ -380,16 +379,16 @@ fn live(tag: Tag) -> u64 {
 
 #[inline(always)]
 fn is_claimable(state: u64, tag: Tag) -> bool {
-    if mutant("completion_no_generation") {
-        return state & (LIVE | CLAIMED) == LIVE;
-    }
-    state & !(WAKER | ABANDONED | CALLBACK) == live(tag)
+    mutate!("completion_no_generation":
+        state & !(WAKER | ABANDONED | CALLBACK) == live(tag)
+        => state & (LIVE | CLAIMED) == LIVE
+    )
 }
 
 #[inline(always)]
 fn begin_order() -> Ordering {
     // Release: pairs with the Acquire in `claim`.
-    if mutant("completion_begin_relaxed") { Ordering::Relaxed } else { Ordering::Release }
+    mutate!("completion_begin_relaxed": Ordering::Release => Ordering::Relaxed)
 }
 
 /// The word between two lives, for every generation.

@@ -3,7 +3,7 @@
 use super::outcome::Outcome;
 use super::slot::{Armed, CompletionSlot, SlotWaiter};
 use super::table::Completions;
-use crate::sync::mutant;
+use crate::mutate;
 use crate::tag::Tag;
 use crate::wait::{Interrupted, Reason, Wait, WaitFor};
 use core::fmt;
@@ -249,9 +249,7 @@ impl<B: Send + 'static> Future for Ticket<'_, B> {
             }
             if !slot.is_done() {
                 // Claimed and not done yet: the task asks to be polled again.
-                if !mutant("completion_window_unwoken") {
-                    context.waker().wake_by_ref();
-                }
+                mutate!("completion_window_unwoken": context.waker().wake_by_ref() => ());
                 return Poll::Pending;
             }
         }

@@ -29,9 +29,10 @@ use super::port::Port;
 use super::work::Work;
 use crate::backend::Endpoint;
 use crate::mem::AddrError;
+use crate::mutate;
 use crate::op::Op;
 use crate::ring::MpscView;
-use crate::sync::{AtomicU32, CachePadded, Ordering, UnsafeCell, mutant, spin_loop};
+use crate::sync::{AtomicU32, CachePadded, Ordering, UnsafeCell, spin_loop};
 use core::fmt;
 
 /// One endpoint that any thread may work.
@@ -187,13 +188,12 @@ impl<'t, E: Endpoint> Delegate<'t, E> {
     /// Marks the lock after a push: the holder will take the work, or this thread
     /// becomes the holder now.
     fn mark(&self) {
-        if mutant("delegate_mark_only_if_held") {
-            if self.lock.load(Ordering::Relaxed) & HELD == 0 {
-                return;
+        mutate!("delegate_mark_only_if_held": {} => {
+            if self.lock.load(Ordering::Relaxed) & HELD != 0 {
+                self.lock.fetch_or(MORE, Ordering::AcqRel);
             }
-            self.lock.fetch_or(MORE, Ordering::AcqRel);
             return;
-        }
+        });
         // Release: the push is before it, pairs with the Acquire in `help`.
         // Acquire: as in `try_hold`.
         if self.lock.fetch_or(HELD | MORE, Ordering::AcqRel) & HELD == 0 {
@@ -243,11 +243,9 @@ impl<'t, E: Endpoint> Delegate<'t, E> {
     #[inline(never)]
     fn help(&self) {
         for _ in 0..HELP_ROUNDS_MAX {
-            if !mutant("delegate_mark_kept") {
-                // Acquire: pairs with the Release in `mark`, so the push before
-                // it is seen.
-                self.lock.swap(HELD, Ordering::AcqRel);
-            }
+            // Acquire: pairs with the Release in `mark`, so the push before
+            // it is seen.
+            mutate!("delegate_mark_kept": _ = self.lock.swap(HELD, Ordering::AcqRel) => ());
             let emptied = self.drain();
             // SAFETY: this thread holds the lock.
             self.port.with_mut(|port| unsafe { (*port).flush() });

@@ -22,9 +22,10 @@
 use super::port::Port;
 use super::work::Work;
 use crate::backend::Endpoint;
+use crate::mutate;
 use crate::op::Op;
 use crate::ring::{MpscConsumer, MpscView, Pushed};
-use crate::sync::{AtomicBool, CachePadded, Ordering, mutant, spin_loop};
+use crate::sync::{AtomicBool, CachePadded, Ordering, spin_loop};
 use crate::wait::{EventWord, Futex};
 use core::fmt;
 use core::time::Duration;
@@ -167,7 +168,10 @@ impl<E: Endpoint> DeviceOwner<'_, '_, E> {
         let stop = self.offload.stop.load(Ordering::SeqCst);
         // After `prepare`: a requester that sees the mark must find the event
         // prepared.
-        let marked = self.consumer.try_mark() || mutant("offload_no_last_look");
+        let marked = mutate!("offload_no_last_look": self.consumer.try_mark() => {
+            self.consumer.try_mark();
+            true
+        });
         if stop || !marked || !self.port.is_quiet() {
             event.cancel();
             return;

@@ -17,7 +17,8 @@
 //! Progress: `resolve` is wait-free, `register` and `unregister` are lock-free.
 
 use super::{AddrError, Agent, Rank, RegionKey, RemoteAddr};
-use crate::sync::{AtomicU32, AtomicU64, Ordering, fence, mutant};
+use crate::mutate;
+use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
 use core::fmt;
 use core::ptr::NonNull;
 
@@ -342,11 +343,7 @@ impl<const N: usize> RegionTable<N> {
         let access = slot.access.load(Ordering::Relaxed);
         // Acquire: pairs with the Release fence in `publish`.
         fence(Ordering::Acquire);
-        let after = if mutant("region_no_second_look") {
-            before
-        } else {
-            slot.live.load(Ordering::Relaxed)
-        };
+        let after = mutate!("region_no_second_look": slot.live.load(Ordering::Relaxed) => before);
         let life = addr.key.life();
         if before != life
             || after != life
@@ -365,12 +362,9 @@ impl<const N: usize> RegionTable<N> {
     #[cold]
     #[inline(never)]
     fn refuse(&self, addr: RemoteAddr, bytes: u64, live: bool) -> AddrError {
-        if !mutant("region_refuse_unfenced") {
-            // Acquire: pairs with `strike`. The second load of `live` was relaxed;
-            // if it returned a value that `strike` wrote, this fence makes `dead`
-            // visible.
-            fence(Ordering::Acquire);
-        }
+        // Acquire: pairs with `strike`. The second load of `live` was relaxed; if it
+        // returned a value that `strike` wrote, this fence makes `dead` visible.
+        mutate!("region_refuse_unfenced": fence(Ordering::Acquire) => ());
         if self.is_struck() {
             return AddrError::PeerLost { rank: addr.rank };
         }
@@ -419,12 +413,8 @@ impl RegionSlot {
         self.base.store(base.as_ptr() as u64, Ordering::Relaxed);
         self.bytes.store(bytes, Ordering::Relaxed);
         self.access.store(access as u32, Ordering::Relaxed);
-        let publish = if mutant("region_publish_relaxed") {
-            Ordering::Relaxed
-        } else {
-            // Release: pairs with the first Acquire in `resolve`.
-            Ordering::Release
-        };
+        // Release: pairs with the first Acquire in `resolve`.
+        let publish = mutate!("region_publish_relaxed": Ordering::Release => Ordering::Relaxed);
         self.live.store(key.life(), publish);
     }
 

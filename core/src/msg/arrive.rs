@@ -12,7 +12,7 @@ use super::shape::MatchingDesign;
 use super::tables::{OfferState, RequestState, UnexpectedMessage};
 use super::wire::LaneTransport;
 use crate::mem::PeerIndex;
-use crate::sync::mutant;
+use crate::mutate;
 
 impl MessageMachine<'_> {
     /// Takes the packets in the lane from a rank. Returns whether there was one.
@@ -94,7 +94,8 @@ impl MessageMachine<'_> {
             return;
         }
         let unmatched = peer.here.taken.wrapping_sub(peer.here.matched);
-        if unmatched >= self.shape.quota && self.spare > 0 && !mutant("msg_nothing_granted") {
+        let is_due = unmatched >= self.shape.quota && self.spare > 0;
+        if mutate!("msg_nothing_granted": is_due => false) {
             let more = self.spare.min(self.shape.quota).min(GRANT);
             self.spare -= more;
             self.is_probed = false;
@@ -129,7 +130,7 @@ impl MessageMachine<'_> {
     pub(super) fn owes<W: LaneTransport>(&self, wire: &mut W, from: usize) -> bool {
         let peer = &self.tables.peers[from];
         let is_owed = peer.here != peer.told || wire.untold(PeerIndex(from as u32)) > 0;
-        is_owed || mutant("msg_answered_with_nothing")
+        mutate!("msg_answered_with_nothing": is_owed => true)
     }
 
     /// Returns credits to the sender. Never called with none: so a request for
@@ -217,15 +218,12 @@ impl MessageMachine<'_> {
     /// Counts a message on the board and lets it meet its receive in one hold of
     /// the lock.
     fn take_locked<W: LaneTransport>(&mut self, wire: &mut W, from: usize, packet: &Packet) {
-        if mutant("msg_expected_early") {
-            self.lock_board();
-            self.expect_next(from);
-            self.unlock_board();
-        }
         self.lock_board();
-        if !mutant("msg_expected_early") {
-            self.expect_next(from);
-        }
+        self.expect_next(from);
+        mutate!("msg_expected_early": {} => {
+            self.unlock_board();
+            self.lock_board();
+        });
         match packet.kind {
             PacketKind::Inline => self.take_inline(wire, from, packet),
             _ => self.take_other(wire, from, packet),
@@ -276,9 +274,10 @@ impl MessageMachine<'_> {
             return;
         }
         let named = Packet { b: slots.into(), ..*packet };
-        if self.unexpected(from, &named, len).is_some() && mutant("msg_slot_early") {
+        let is_kept = self.unexpected(from, &named, len).is_some();
+        mutate!("msg_slot_early": {} => if is_kept {
             self.tables.peers[from].here.slots ^= slots;
-        }
+        });
     }
 
     fn take_direct<W: LaneTransport>(&mut self, wire: &mut W, from: usize, packet: &Packet) {

@@ -10,7 +10,7 @@ use super::shape::MatchingDesign;
 use super::tables::RequestState;
 use super::wire::{Copy, LaneTransport};
 use crate::mem::PeerIndex;
-use crate::sync::mutant;
+use crate::mutate;
 
 impl MessageMachine<'_> {
     /// Sends a message if there is room.
@@ -23,12 +23,13 @@ impl MessageMachine<'_> {
         let peer = &self.tables.peers[to.0 as usize];
         let is_short = bytes.len <= u64::from(peer.thresholds.inline_max);
         let unmatched = peer.sent.wrapping_sub(peer.matched_there);
-        let mut is_full = unmatched >= self.shape.quota && !mutant("msg_quota_ignored");
+        let mut is_full = mutate!("msg_quota_ignored": unmatched >= self.shape.quota => false);
         // Other messages wait: this one may pass them if they do not match its
         // receive.
         let passes = match entry {
-            Some(_) if mutant("msg_quota_raced") => false,
-            Some(index) => peer.waiting.first() != Some(index),
+            Some(index) => {
+                mutate!("msg_quota_raced": peer.waiting.first() != Some(index) => false)
+            }
             None => false,
         };
         if is_full || peer.sent.wrapping_sub(peer.log_low) >= self.shape.log_len() {
@@ -149,25 +150,19 @@ impl MessageMachine<'_> {
         } else if is_short {
             wire.copy(&whole);
         }
-        if is_short && !is_halved || mutant("msg_done_early") {
+        if mutate!("msg_done_early": is_short && !is_halved => true) {
             packet.count = Packet::DONE;
         }
-        if is_short || !mutant("msg_direct_late") {
+        if mutate!("msg_direct_late": true => is_short) {
             self.push_message(wire, out, packet);
         }
         self.counts.sent(MessagePath::Direct, bytes.len);
         if is_halved {
             let (from, to) = (whole.from + half, whole.to + half);
-            if !mutant("msg_half_is_all") {
-                wire.copy(&Copy { from, to, len: len - half, ..whole });
-            }
-            if !mutant("msg_half_untold") {
-                wire.push(
-                    peer,
-                    &Packet { id, ..Packet::new(PacketKind::Copied) },
-                    PacketLoad::Empty,
-                );
-            }
+            let rest = Copy { from, to, len: len - half, ..whole };
+            mutate!("msg_half_is_all": wire.copy(&rest) => ());
+            let packet = Packet { id, ..Packet::new(PacketKind::Copied) };
+            mutate!("msg_half_untold": wire.push(peer, &packet, PacketLoad::Empty) => ());
         }
         if is_short {
             return Launched::Done;

@@ -31,7 +31,8 @@ pub use memory::{Lane, LaneLine, NeedLine, ReturnLine};
 use super::packet::{FIRST_WORDS, INLINE_WORDS, LINE_WORDS, Offer, Packet, PacketLoad};
 use super::split::Split;
 use super::wire::Returned;
-use crate::sync::{Ordering, fence, mutant};
+use crate::mutate;
+use crate::sync::{Ordering, fence};
 use core::fmt;
 
 /// The sending end of a lane.
@@ -100,9 +101,8 @@ impl<'m> LaneSender<'m> {
             PacketLoad::Inline(_) => usize::from(packet.count).div_ceil(8),
             PacketLoad::Empty | PacketLoad::Offer(_) => 0,
         };
-        if mutant("msg_head_first") {
-            self.stamp(self.tail, packet.head(), Ordering::Release);
-        }
+        mutate!("msg_head_first": {} =>
+            self.stamp(self.tail, packet.head(), Ordering::Release));
         if lines > 1 {
             // All lines are fetched at once: by stores they would come one by
             // one.
@@ -140,10 +140,9 @@ impl<'m> LaneSender<'m> {
                 }
             }
         });
-        if !mutant("msg_head_first") {
-            // Release: pairs with the Acquire in `peek`.
-            self.stamp(self.tail, packet.head(), order("msg_stamp_relaxed"));
-        }
+        // Release: pairs with the Acquire in `peek`.
+        let order = mutate!("msg_stamp_relaxed": Ordering::Release => Ordering::Relaxed);
+        mutate!("msg_head_first": self.stamp(self.tail, packet.head(), order) => ());
         self.tail = self.tail.wrapping_add(lines);
     }
 
@@ -188,12 +187,10 @@ impl<'m> LaneSender<'m> {
     pub fn set_starved(&mut self) {
         self.asked += 1;
         self.lane.need.asked.store(self.asked, Ordering::Relaxed);
-        if !mutant("msg_starved_unfenced") {
-            // SeqCst: pairs with the fence of the receiver before it rests: one
-            // of the two sees what the other wrote before its fence. A weaker
-            // order would let both miss it.
-            fence(Ordering::SeqCst);
-        }
+        // SeqCst: pairs with the fence of the receiver before it rests: one of the
+        // two sees what the other wrote before its fence. A weaker order would let
+        // both miss it.
+        mutate!("msg_starved_unfenced": fence(Ordering::SeqCst) => ());
     }
 
     #[inline(always)]
@@ -323,11 +320,13 @@ impl<'m> LaneReceiver<'m> {
         let taken = u64::from(self.head) << 32 | u64::from(returned.taken);
         let matched = u64::from(returned.matched) << 32 | u64::from(returned.slots);
         // Release: pairs with the Acquire in `returned`: the slots were read.
-        self.lane.returned.matched.store(matched, order("msg_slots_relaxed"));
+        let order = mutate!("msg_slots_relaxed": Ordering::Release => Ordering::Relaxed);
+        self.lane.returned.matched.store(matched, order);
         // Release: pairs with the Acquire in `has_room` and `returned`: the
         // receiver has read the lines, and all packets that it pushed before are
         // in its lane to the sender.
-        self.lane.returned.taken.store(taken, order("msg_return_relaxed"));
+        let order = mutate!("msg_return_relaxed": Ordering::Release => Ordering::Relaxed);
+        self.lane.returned.taken.store(taken, order);
         was_starved
     }
 
@@ -340,10 +339,8 @@ impl<'m> LaneReceiver<'m> {
     /// To be called between the last `give_back` and the last look at
     /// `is_starved` before a rest.
     pub fn fence() {
-        if !mutant("msg_rest_unfenced") {
-            // SeqCst: pairs with the fence in `set_starved`.
-            fence(Ordering::SeqCst);
-        }
+        // SeqCst: pairs with the fence in `set_starved`.
+        mutate!("msg_rest_unfenced": fence(Ordering::SeqCst) => ());
     }
 
     #[inline(always)]
@@ -371,12 +368,6 @@ const fn lap_bits(lines: &[LaneLine]) -> u32 {
 #[inline(always)]
 fn stamp(lap_bits: u32, position: u32) -> u64 {
     u64::from(position >> lap_bits) + 1
-}
-
-/// Returns Release, except in a test with a planted defect.
-#[inline(always)]
-fn order(defect: &'static str) -> Ordering {
-    if mutant(defect) { Ordering::Relaxed } else { Ordering::Release }
 }
 
 /// How far ahead of the next packet the sender prefetches, in lines.

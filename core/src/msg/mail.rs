@@ -60,7 +60,7 @@ use super::packet::{INLINE_WORDS, Offer, Packet, PacketLoad};
 use super::shape::{MessageShape, SetupError};
 use super::wire::Returned;
 use crate::mem::PeerIndex;
-use crate::sync::mutant;
+use crate::mutate;
 use core::fmt;
 
 /// The lanes between this rank and all far ranks.
@@ -235,12 +235,7 @@ impl<'t> Mail<'t> {
     /// Takes the report that the network has no room for that parcel: other ranks
     /// come first now, and this rank again later.
     pub fn refused(&mut self, to: PeerIndex) {
-        if mutant("mail_refused_forgotten")
-            && let Some((FarLane { out, inbox }, pool)) = self.lane_and_pool(to)
-        {
-            out.post(pool, inbox);
-        }
-        self.turn(to);
+        mutate!("mail_refused_forgotten": self.turn(to) => self.posted(to));
     }
 
     /// Returns whether there may be parcels to be sent.

@@ -34,7 +34,7 @@ use super::shape::MatchingDesign;
 use super::tables::MirroredOffer;
 use super::wire::LaneTransport;
 use crate::mem::PeerIndex;
-use crate::sync::mutant;
+use crate::mutate;
 
 /// The receive that will take a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,10 +80,8 @@ impl MessageMachine<'_> {
         let log_len = self.shape.log_len();
         let peer = &mut self.tables.peers[from];
         // Messages taken before this offer were taken before any later offer.
-        if offer.taken.wrapping_sub(peer.log_low) <= peer.sent.wrapping_sub(peer.log_low)
-            && !mutant("msg_k_ignored")
-        {
-            peer.log_low = offer.taken;
+        if offer.taken.wrapping_sub(peer.log_low) <= peer.sent.wrapping_sub(peer.log_low) {
+            mutate!("msg_k_ignored": peer.log_low = offer.taken => ());
         }
         let entry = MirroredOffer {
             id: offer.id,

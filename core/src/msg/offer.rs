@@ -16,7 +16,7 @@ use super::shape::MatchingDesign;
 use super::tables::{ANY, DuePacket, OfferState, RequestState};
 use super::wire::LaneTransport;
 use crate::mem::PeerIndex;
-use crate::sync::mutant;
+use crate::mutate;
 
 impl MessageMachine<'_> {
     /// Publishes a receive that was just posted, the last of all: offers it to
@@ -51,14 +51,16 @@ impl MessageMachine<'_> {
     pub(super) fn withdraw<W: LaneTransport>(&mut self, wire: &mut W, post: usize) -> bool {
         match self.tables.requests[post].offered {
             OfferState::No | OfferState::Held | OfferState::Ripe => true,
-            OfferState::Yes if mutant("msg_cancel_unasked") => true,
-            OfferState::Yes => {
-                self.tables.requests[post].offered = OfferState::Cancelling;
-                let source = self.tables.requests[post].peer as usize;
-                self.owe(post, source, DuePacket::Cancel);
-                self.push_dues(wire, source);
-                false
-            }
+            OfferState::Yes => mutate!("msg_cancel_unasked":
+                {
+                    self.tables.requests[post].offered = OfferState::Cancelling;
+                    let source = self.tables.requests[post].peer as usize;
+                    self.owe(post, source, DuePacket::Cancel);
+                    self.push_dues(wire, source);
+                    false
+                }
+                => true
+            ),
             OfferState::Cancelling => false,
         }
     }
@@ -215,7 +217,7 @@ impl MessageMachine<'_> {
     /// Makes the waiting offers urgent, because the source has no room.
     pub(super) fn urge_offers(&mut self, source: usize) {
         let peer = &mut self.tables.peers[source];
-        if !peer.ripe.is_empty() && !mutant("msg_offer_kept") {
+        if mutate!("msg_offer_kept": !peer.ripe.is_empty() => false) {
             peer.urgent = true;
             self.rouse(source);
         }
@@ -227,7 +229,7 @@ impl MessageMachine<'_> {
     fn is_held_back(&self, post: usize) -> bool {
         let entry = &self.tables.requests[post];
         let peer = &self.tables.peers[entry.peer as usize];
-        let no_wildcards = self.any_posted.is_empty() || mutant("msg_wildcard_passed");
+        let no_wildcards = mutate!("msg_wildcard_passed": self.any_posted.is_empty() => true);
         if peer.unoffered <= 1 && no_wildcards {
             return false;
         }

@@ -13,7 +13,7 @@ use super::tables::{ANY, RequestEntry, RequestState, UnexpectedMessage};
 use super::wire::LaneTransport;
 use crate::completion::Why;
 use crate::mem::PeerIndex;
-use crate::sync::mutant;
+use crate::mutate;
 
 impl MessageMachine<'_> {
     /// Receives a message into a buffer.
@@ -173,7 +173,7 @@ impl MessageMachine<'_> {
         let any = self.first_post(&self.any_posted, label);
         let (Some(one), Some(other)) = (exact, any) else { return exact.or(any) };
         let number = |post: usize| self.tables.requests[post].number;
-        let first = number(one) < number(other) || mutant("msg_exact_first");
+        let first = mutate!("msg_exact_first": number(one) < number(other) => true);
         Some(if first { one } else { other })
     }
 
@@ -275,9 +275,8 @@ impl MessageMachine<'_> {
             PacketKind::Inline => wire.deliver_kept(&found.bytes, into.at, fitting),
             PacketKind::Eager => {
                 wire.read_slots(from, b as u32, into.at, fitting);
-                if !mutant("msg_slot_early") {
-                    self.tables.peers[source as usize].here.slots ^= b as u32;
-                }
+                let freed = mutate!("msg_slot_early": b as u32 => 0);
+                self.tables.peers[source as usize].here.slots ^= freed;
             }
             _ => {}
         }

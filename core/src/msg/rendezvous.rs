@@ -33,7 +33,7 @@ use super::split::SplitSide;
 use super::tables::{DuePacket, OfferState, RequestEntry, RequestState, SplitProgress};
 use super::wire::{Copy, LaneTransport};
 use crate::mem::PeerIndex;
-use crate::sync::mutant;
+use crate::mutate;
 
 impl MessageMachine<'_> {
     /// Takes the end of a [`CopyJob`]: the bytes have been copied, or could not be.
@@ -52,11 +52,10 @@ impl MessageMachine<'_> {
             return;
         }
         let source = entry.source as usize;
-        if is_fetched
+        let can_ask = is_fetched
             && matches!(result, Err(RequestError::Failed { .. }))
-            && (self.tables.peers[source].far || entry.by_kernel)
-            && !mutant("msg_fetch_given_up")
-        {
+            && (self.tables.peers[source].far || entry.by_kernel);
+        if mutate!("msg_fetch_given_up": can_ask => false) {
             entry.by_kernel = false;
             return self.ask_for(wire, index, source);
         }
@@ -66,7 +65,7 @@ impl MessageMachine<'_> {
             return self.claim_done(wire, index);
         }
         if !is_fetched && entry.error.is_none() && entry.moved < entry.fitting() {
-            let is_over = mutant("msg_part_is_all") || !self.part_done(wire, index);
+            let is_over = mutate!("msg_part_is_all": !self.part_done(wire, index) => true);
             if !is_over {
                 return;
             }
@@ -214,18 +213,20 @@ impl MessageMachine<'_> {
             let failed = if entry.error.is_some() { Packet::FAILED } else { 0 };
             let named = |kind| Packet { count: failed, id: entry.remote, ..Packet::new(kind) };
             let packet = match entry.due {
-                DuePacket::Copied
-                    if mutant("msg_direct_late") && entry.offered == OfferState::No =>
-                {
-                    Packet {
-                        count: Packet::DONE,
-                        context: entry.context,
-                        tag: entry.tag,
-                        a: entry.len,
-                        ..named(PacketKind::Direct)
+                DuePacket::Copied => mutate!("msg_direct_late":
+                    named(PacketKind::Copied)
+                    => if entry.offered == OfferState::No {
+                        Packet {
+                            count: Packet::DONE,
+                            context: entry.context,
+                            tag: entry.tag,
+                            a: entry.len,
+                            ..named(PacketKind::Direct)
+                        }
+                    } else {
+                        named(PacketKind::Copied)
                     }
-                }
-                DuePacket::Copied => named(PacketKind::Copied),
+                ),
                 DuePacket::Fin => named(PacketKind::Fin),
                 DuePacket::Cts => Packet {
                     count: match (entry.in_reach, entry.both) {
@@ -277,9 +278,8 @@ impl MessageMachine<'_> {
             }
             return;
         };
-        if self.tables.requests[index].both == SplitProgress::Owed
-            && !mutant("msg_split_end_untold")
-        {
+        let is_owed = self.tables.requests[index].both == SplitProgress::Owed;
+        if mutate!("msg_split_end_untold": is_owed => false) {
             return self.close(wire, index, DuePacket::Fin);
         }
         self.end(index, failure(packet, from));
@@ -394,9 +394,9 @@ impl MessageMachine<'_> {
         let may_fail = is_far || entry.by_kernel;
         if entry.fitting() > COPY_BYTES_MAX || may_fail {
             self.jobs.push(self.tables.requests, index);
-            if may_fail && mutant("msg_fetch_ends_early") {
+            mutate!("msg_fetch_ends_early": {} => if may_fail {
                 self.close(wire, index, due);
-            }
+            });
             return;
         }
         wire.copy(&self.whole(index).copy);

@@ -10,7 +10,7 @@
 use super::machine::MessageMachine;
 use super::wire::LaneTransport;
 use crate::mem::PeerIndex;
-use crate::sync::mutant;
+use crate::mutate;
 
 impl MessageMachine<'_> {
     /// Reads the returned counts again, because too much seems to be under way.
@@ -57,9 +57,7 @@ impl MessageMachine<'_> {
         }
         (peer.lines_there, peer.slots_there) = (returned.lines, returned.slots);
         (peer.matched_there, peer.taken_there) = (matched, taken);
-        if mutant("msg_log_by_return_line") {
-            peer.log_low = taken;
-        }
+        mutate!("msg_log_by_return_line": {} => peer.log_low = taken);
     }
 
     /// Requests, once, that the peer return what it can.

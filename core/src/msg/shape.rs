@@ -29,8 +29,8 @@ impl MessageShape {
         Self { peers, lines: 256, slots: 16, slot_bytes: 2048, quota: 256, mirror: 32 }
     }
 
-    /// Entries of [`MessageTables::unexpected`](super::MessageTables::unexpected): the quota of each
-    /// peer, and some to be granted.
+    /// Entries of [`MessageTables::unexpected`](super::MessageTables::unexpected): the quota
+    /// of each peer, and some to be granted.
     pub const fn unexpected(&self) -> usize {
         self.peers as usize * self.quota as usize + self.spare() as usize
     }

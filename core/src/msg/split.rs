@@ -28,7 +28,7 @@ use super::packet::{Offer, Packet, PacketKind, PacketLoad};
 use super::tables::{DuePacket, RequestEntry, RequestState, SplitProgress};
 use super::wire::LaneTransport;
 use crate::mem::PeerIndex;
-use crate::sync::mutant;
+use crate::mutate;
 
 impl MessageMachine<'_> {
     /// Takes the end of a split [`CopyJob`](super::CopyJob): this side has copied its
@@ -64,11 +64,8 @@ impl MessageMachine<'_> {
         } else if self.tables.peers[to.0 as usize].lost {
             self.end(index, Some(RequestError::PeerLost { peer: to }));
         } else {
-            entry.both = if other && !mutant("msg_split_sender_ends") {
-                SplitProgress::Owed
-            } else {
-                SplitProgress::No
-            };
+            let reads_on = mutate!("msg_split_sender_ends": other => false);
+            entry.both = if reads_on { SplitProgress::Owed } else { SplitProgress::No };
             if own {
                 self.close(wire, index, DuePacket::Copied);
             } else {
@@ -84,8 +81,8 @@ impl MessageMachine<'_> {
         [own, other]: [bool; 2],
     ) {
         let entry = &mut self.tables.requests[index];
-        let is_here =
-            !other || entry.both == SplitProgress::Heard || mutant("msg_split_receiver_ends");
+        let is_here = mutate!("msg_split_receiver_ends":
+            !other || entry.both == SplitProgress::Heard => true);
         let source = PeerIndex(entry.source);
         if is_here && own {
             self.close(wire, index, DuePacket::Fin);

@@ -31,7 +31,7 @@
 
 use super::header;
 use crate::mutate;
-use crate::sync::{AtomicBool, AtomicU64, CachePadded, Ordering, UnsafeCell, mutant};
+use crate::sync::{AtomicBool, AtomicU64, CachePadded, Ordering, UnsafeCell};
 use core::fmt;
 use core::mem::MaybeUninit;
 
@@ -95,7 +95,7 @@ impl<T, const N: usize> Marked<T, N> {
             // A head beyond the position belongs to a newer tail, and then the
             // exchange fails. Otherwise the ring has at least as many elements as
             // head and position are apart, because the tail only grows.
-            let is_newer = head > position && !mutant("marked_old_tail_is_full");
+            let is_newer = mutate!("marked_old_tail_is_full": head > position => false);
             if !is_newer && position.wrapping_sub(head) >= N as u64 {
                 return Err(value);
             }
@@ -158,16 +158,18 @@ impl<T, const N: usize> Marked<T, N> {
     /// As for [`try_pop`](Self::try_pop).
     pub unsafe fn try_mark(&self) -> bool {
         let empty = self.head.load(Ordering::Relaxed) << 1;
-        if mutant("marked_load_then_store") {
-            if self.tail.load(Ordering::Relaxed) != empty {
-                return false;
-            }
-            self.tail.store(empty | MARK, Ordering::Relaxed);
-            return true;
-        }
+        let tail = &self.tail;
         // Relaxed: only one word is involved, and it has one modification order.
-        let marked =
-            self.tail.compare_exchange(empty, empty | MARK, Ordering::Relaxed, Ordering::Relaxed);
+        let marked = mutate!("marked_load_then_store":
+            tail.compare_exchange(empty, empty | MARK, Ordering::Relaxed, Ordering::Relaxed)
+            => match tail.load(Ordering::Relaxed) {
+                seen if seen == empty => {
+                    tail.store(empty | MARK, Ordering::Relaxed);
+                    Ok(empty)
+                }
+                _ => Err(empty),
+            }
+        );
         marked.is_ok() || marked == Err(empty | MARK)
     }
 

@@ -40,7 +40,7 @@ use super::error::RingError;
 use super::header::{self, ASLEEP, RingHeader};
 use super::marked::Pushed;
 use crate::mutate;
-use crate::sync::{AtomicU64, Ordering, UnsafeCell, mutant};
+use crate::sync::{AtomicU64, Ordering, UnsafeCell};
 use core::fmt;
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
@@ -158,7 +158,9 @@ impl<'a, T> MpscView<'a, T> {
                             // the slot's sequence changes.
                             slot.value.with_mut(|cell| unsafe { (*cell).write(value) });
                             // Release: pairs with the Acquire in `try_pop`.
-                            slot.sequence.store(position + 1, mutate!("mpsc_publish_relaxed": Ordering::Release => Ordering::Relaxed));
+                            let order = mutate!("mpsc_publish_relaxed":
+                                Ordering::Release => Ordering::Relaxed);
+                            slot.sequence.store(position + 1, order);
                             return Ok(match tail & ASLEEP {
                                 0 => Pushed::Awake,
                                 _ => Pushed::Asleep,
@@ -167,7 +169,9 @@ impl<'a, T> MpscView<'a, T> {
                         Err(changed) => tail = changed,
                     }
                 }
-                behind if behind < 0 || mutant("mpsc_old_tail_is_full") => return Err(value),
+                behind if mutate!("mpsc_old_tail_is_full": behind < 0 => true) => {
+                    return Err(value);
+                }
                 _ => tail = self.header.tail.load(Ordering::Relaxed),
             }
         }
@@ -226,16 +230,16 @@ impl<'a, T> MpscView<'a, T> {
 
     #[inline(always)]
     fn claim(&self, tail: u64) -> Result<(), u64> {
-        if mutant("mpsc_claim_load_store") {
-            self.header.tail.store((tail & !ASLEEP) + 1, Ordering::Relaxed);
-            return Ok(());
-        }
-        // Relaxed: the slot's sequence carries the order, and the mark and the
-        // position are in one word.
-        self.header
-            .tail
-            .compare_exchange_weak(tail, (tail & !ASLEEP) + 1, Ordering::Relaxed, Ordering::Relaxed)
-            .map(drop)
+        let (word, next) = (&self.header.tail, (tail & !ASLEEP) + 1);
+        mutate!("mpsc_claim_load_store":
+            // Relaxed: the slot's sequence carries the order, and the mark and the
+            // position are in one word.
+            word.compare_exchange_weak(tail, next, Ordering::Relaxed, Ordering::Relaxed).map(drop)
+            => {
+                word.store(next, Ordering::Relaxed);
+                Ok(())
+            }
+        )
     }
 
     #[inline(always)]
@@ -289,16 +293,19 @@ impl<'a, T> MpscConsumer<'a, T> {
     pub fn try_mark(&mut self) -> bool {
         let empty = self.view.header.head().load(Ordering::Relaxed);
         let tail = &self.view.header.tail;
-        if mutant("mpsc_mark_load_store") {
-            let is_empty = tail.load(Ordering::Relaxed) & !ASLEEP == empty;
-            if is_empty {
-                tail.store(empty | ASLEEP, Ordering::Relaxed);
-            }
-            return is_empty;
-        }
         // Relaxed: only one word is involved, and it has one modification order.
-        let marked =
-            tail.compare_exchange(empty, empty | ASLEEP, Ordering::Relaxed, Ordering::Relaxed);
+        let marked = mutate!("mpsc_mark_load_store":
+            tail.compare_exchange(empty, empty | ASLEEP, Ordering::Relaxed, Ordering::Relaxed)
+            => {
+                let seen = tail.load(Ordering::Relaxed) & !ASLEEP;
+                if seen == empty {
+                    tail.store(empty | ASLEEP, Ordering::Relaxed);
+                    Ok(empty)
+                } else {
+                    Err(seen)
+                }
+            }
+        );
         marked.is_ok() || marked == Err(empty | ASLEEP)
     }
 

@@ -27,7 +27,8 @@
 //! Progress: `announce` is wait-free, `drain` and parking are lock-free.
 
 use crate::mem::{AddrError, Rank};
-use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, UnsafeCell, edge, mutant, spin_loop};
+use crate::mutate;
+use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, UnsafeCell, edge, spin_loop};
 use crate::wait::{Reason, Wait, WaitFor, Waker};
 use core::fmt;
 use core::ptr;
@@ -322,15 +323,14 @@ impl Waiters {
                 Err(changed) => first = changed,
             }
         }
-        if mutant("signal_no_second_look") {
-            return false;
-        }
+        mutate!("signal_no_second_look": {} => return false);
         edge("signal_park_unordered");
         // SAFETY: the word lies in its owner's registered memory, which stays mapped
         // as long as the lot does.
         let holds = until.holds(unsafe { (*word).load(Ordering::SeqCst) });
+        let quitting = &self.quitting[bucket];
         let quitters =
-            !mutant("signal_quitter_unseen") && self.quitting[bucket].load(Ordering::SeqCst) != 0;
+            mutate!("signal_quitter_unseen": quitting.load(Ordering::SeqCst) != 0 => false);
         holds || quitters || lot.lost().is_some()
     }
 

@@ -15,9 +15,8 @@
 //! work once more after it has called [`leave`](DoorbellSet::leave).
 
 use super::{EventWord, Futex, Ticket};
-use crate::sync::{
-    AtomicU32, AtomicU64, CachePadded, Ordering, compiler_fence, edge, fence, mutant,
-};
+use crate::mutate;
+use crate::sync::{AtomicU32, AtomicU64, CachePadded, Ordering, compiler_fence, edge, fence};
 use core::fmt;
 
 /// The event words of up to [`WORKERS_MAX`](Self::WORKERS_MAX) workers. Lives in
@@ -75,11 +74,9 @@ impl DoorbellSet {
     /// Wakes one sleeping worker, if any; the caller must publish the work before.
     /// Costs one fence and a few loads when no worker sleeps.
     pub fn ring(&self, futex: &dyn Futex) -> bool {
-        if !mutant("bells_no_fence") {
-            // SeqCst: between the caller's publication, of whatever order, and the
-            // loads below; pairs with `prepare`.
-            fence(Ordering::SeqCst);
-        }
+        // SeqCst: between the caller's publication, of whatever order, and the
+        // loads below; pairs with `prepare`.
+        mutate!("bells_no_fence": fence(Ordering::SeqCst) => ());
         for word in 0..WORDS {
             let mut asleep = self.asleep[word].load(Ordering::SeqCst);
             while asleep != 0 {

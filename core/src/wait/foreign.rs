@@ -18,7 +18,8 @@
 //! Progress: sleeping blocks; a wake has the progress of the scheduler's unpark.
 
 use super::{Interrupted, Race, Reason, Wait, WaitFor, Waker};
-use crate::sync::{AtomicU32, Ordering, mutant};
+use crate::mutate;
+use crate::sync::{AtomicU32, Ordering};
 use crate::time::{Clock, Instant};
 use core::fmt;
 use core::ptr::{self, NonNull};
@@ -195,16 +196,12 @@ unsafe fn wake(sleeper: *const ()) {
     // SAFETY: as above. Release, both: the sleeper sees, after its sleep, what came
     // before the wake; and the task does not end before the unpark has returned.
     unsafe {
-        if mutant("foreign_awake_first") {
-            (*word).store(AWAKE, Ordering::Release);
-            return scheduler.unpark(task);
-        }
-        (*word).store(WAKING, Ordering::Release);
+        let first = mutate!("foreign_awake_first": WAKING => AWAKE);
+        (*word).store(first, Ordering::Release);
         scheduler.unpark(task);
-        if mutant("foreign_wake_relaxed") {
-            return (*word).store(AWAKE, Ordering::Relaxed);
-        }
-        (*word).store(AWAKE, Ordering::Release);
+        mutate!("foreign_awake_first": {} => return);
+        let order = mutate!("foreign_wake_relaxed": Ordering::Release => Ordering::Relaxed);
+        (*word).store(AWAKE, order);
     }
 }
 

@@ -47,8 +47,8 @@ impl Waker {
     /// Ends the sleep. Never blocks.
     ///
     /// This is safe although it resumes a thread: only a commit receives a waker. A
-    /// commit that stores it for a later wake keeps the contract of [`Wait::sleep`](super::Wait::sleep),
-    /// by which the sleep lasts until the wake.
+    /// commit that stores it for a later wake keeps the contract of
+    /// [`Wait::sleep`](super::Wait::sleep), by which the sleep lasts until the wake.
     #[inline]
     pub fn wake(self) {
         // SAFETY: the contract of `new`; `self` is consumed, so there is one call,

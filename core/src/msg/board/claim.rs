@@ -5,7 +5,8 @@ use super::post::{Arrival, PostState};
 use super::view::Board;
 use crate::mem::LocalRank;
 use crate::msg::outcome::Label;
-use crate::sync::{Ordering, mutant};
+use crate::mutate;
+use crate::sync::Ordering;
 use core::fmt;
 
 /// A receive that this sender has claimed and copies into.
@@ -65,16 +66,13 @@ impl Board<'_> {
             return Err(ClaimError::NoPost);
         }
         // Acquire: pairs with the Release in `unlock`.
-        let order =
-            if mutant("board_lock_relaxed") { Ordering::Relaxed } else { Ordering::Acquire };
+        let order = mutate!("board_lock_relaxed": Ordering::Acquire => Ordering::Relaxed);
         let locked = self.head.lock.compare_exchange(0, me.0 + 1, order, Ordering::Relaxed);
         if locked.is_err() {
             return Err(ClaimError::Locked);
         }
         let found = self.find(source, number, label, len);
-        if mutant("board_claim_after_unlock") {
-            self.unlock();
-        }
+        mutate!("board_claim_after_unlock": {} => self.unlock());
         if let Ok(claim) = &found {
             let entry = &self.entries[claim.index as usize];
             // Relaxed, all three: under the lock.
@@ -83,9 +81,7 @@ impl Board<'_> {
             entry.state.store(CLAIMED | me.0, Ordering::Relaxed);
             source.expected.store(number.wrapping_add(1), Ordering::Relaxed);
         }
-        if !mutant("board_claim_after_unlock") {
-            self.unlock();
-        }
+        mutate!("board_claim_after_unlock": self.unlock() => ());
         found
     }
 
@@ -95,8 +91,7 @@ impl Board<'_> {
     pub fn finish(&self, me: LocalRank, index: u32, is_copied: bool) {
         // Release: pairs with the Acquire in `standing`, so that the owner sees
         // the copied bytes.
-        let order =
-            if mutant("board_done_relaxed") { Ordering::Relaxed } else { Ordering::Release };
+        let order = mutate!("board_done_relaxed": Ordering::Release => Ordering::Relaxed);
         let state = if is_copied { DONE } else { FAILED };
         self.entries[index as usize].state.store(state | me.0, order);
     }
@@ -135,7 +130,7 @@ impl Board<'_> {
     ) -> Result<ClaimedPost, ClaimError> {
         // Relaxed, here and below: under the lock.
         let expected = source.expected.load(Ordering::Relaxed);
-        if expected != number && !mutant("board_expected_ignored") {
+        if mutate!("board_expected_ignored": expected != number => false) {
             return Err(ClaimError::Undrained);
         }
         let mut exact = source.list.first.load(Ordering::Relaxed);
@@ -147,7 +142,7 @@ impl Board<'_> {
                 (Some(_), None) => exact,
                 (None, Some(_)) => any,
                 (Some(one), Some(other)) => {
-                    let exact_first = one.is_before(other) || mutant("board_exact_first");
+                    let exact_first = mutate!("board_exact_first": one.is_before(other) => true);
                     if exact_first { exact } else { any }
                 }
             };

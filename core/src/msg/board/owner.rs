@@ -4,7 +4,8 @@ use super::layout::{ANY_TAG, FREE, NONE, OUT_OF_REACH, POSTED, PostList};
 use super::post::{BoardPost, PostState};
 use super::view::Board;
 use crate::mem::LocalRank;
-use crate::sync::{Ordering, mutant, spin_loop};
+use crate::mutate;
+use crate::sync::{Ordering, spin_loop};
 
 impl Board<'_> {
     /// Takes the lock, as the owner: waits for a sender that has the lock, and
@@ -22,7 +23,7 @@ impl Board<'_> {
     pub fn try_lock(&self, owner: LocalRank) -> bool {
         let Err(holder) = self.exchange(0, owner) else { return true };
         let is_lost = holder != 0 && self.is_lost(holder - 1);
-        is_lost && !mutant("board_dead_keeps_lock") && self.exchange(holder, owner).is_ok()
+        mutate!("board_dead_keeps_lock": is_lost => false) && self.exchange(holder, owner).is_ok()
     }
 
     #[inline(always)]
@@ -56,8 +57,7 @@ impl Board<'_> {
     #[inline(always)]
     pub fn unlock(&self) {
         // Release: pairs with the Acquire of the thread that takes the lock next.
-        let order =
-            if mutant("board_unlock_relaxed") { Ordering::Relaxed } else { Ordering::Release };
+        let order = mutate!("board_unlock_relaxed": Ordering::Release => Ordering::Relaxed);
         self.head.lock.store(0, order);
     }
 
@@ -110,7 +110,7 @@ impl Board<'_> {
     #[inline]
     pub fn withdraw(&self, index: u32, source: Option<LocalRank>) -> Result<(), PostState> {
         let standing = self.standing(index);
-        if standing != PostState::Posted && !mutant("board_withdraws_claimed") {
+        if mutate!("board_withdraws_claimed": standing != PostState::Posted => false) {
             return Err(standing);
         }
         self.remove(index, source);

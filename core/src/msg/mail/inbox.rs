@@ -25,7 +25,7 @@ use super::window::{WINDOW, is_after};
 use crate::msg::packet::{INLINE_BYTES_MAX, INLINE_WORDS, Offer, Packet};
 use crate::msg::shape::MessageShape;
 use crate::msg::wire::Returned;
-use crate::sync::mutant;
+use crate::mutate;
 
 /// Packets that were not taken, and parcels that came before their turn.
 #[derive(Debug)]
@@ -245,7 +245,7 @@ impl<'t> Inbox<'t> {
 
     /// Returns whether the peer may soon have to wait for an acknowledgement.
     pub(super) fn owes_ack(&self) -> bool {
-        self.next.wrapping_sub(self.acked) >= WINDOW / 2 && !mutant("mail_ack_kept")
+        mutate!("mail_ack_kept": self.next.wrapping_sub(self.acked) >= WINDOW / 2 => false)
     }
 
     /// Notes that all parcels before `acked` are being acknowledged to the peer.
@@ -256,12 +256,12 @@ impl<'t> Inbox<'t> {
     /// Makes held parcels visible, as far as none is missing before them. `news`
     /// are the counts of the parcel before.
     fn advance(&mut self, pool: &mut Pool<'t>, mut news: Option<News>) -> Option<News> {
-        if mutant("mail_gap_ignored") && self.marks != 0 {
+        mutate!("mail_gap_ignored": {} => if self.marks != 0 {
             let late = self.marks.trailing_zeros();
             self.marks >>= late;
             self.next = self.next.wrapping_add(late);
             self.visible = self.held().start;
-        }
+        });
         while self.marks & 1 == 1 {
             let Some(next) = self.show(self.held()) else { break };
             let asks = next.asks || news.is_some_and(|news| news.asks);

@@ -31,7 +31,7 @@ use super::window::{WINDOW, is_after};
 use crate::msg::packet::{Offer, Packet, PacketKind, PacketLoad};
 use crate::msg::shape::MessageShape;
 use crate::msg::wire::Returned;
-use crate::sync::mutant;
+use crate::mutate;
 
 /// Packets that wait, and the counts that the peer was sent.
 #[derive(Debug)]
@@ -282,8 +282,8 @@ impl<'t> Outbox<'t> {
     }
 
     fn wants_number(&self) -> bool {
-        let asks = self.asked != self.asked_sent && !mutant("mail_ask_kept");
-        let window = if mutant("mail_window_ignored") { u32::MAX } else { WINDOW };
+        let asks = mutate!("mail_ask_kept": self.asked != self.asked_sent => false);
+        let window = mutate!("mail_window_ignored": WINDOW => u32::MAX);
         (self.sent.line != self.tail || asks || self.is_due)
             && self.number.wrapping_sub(self.acked) < window
     }
@@ -307,7 +307,7 @@ impl<'t> Outbox<'t> {
         self.lines.read(cut.line, &mut record);
         let packet = packet_of(&record).expect("the ring has whole packets");
         let (slots, bytes) = payload(&packet);
-        if cut.bytes < bytes && !mutant("mail_bytes_forgotten") {
+        if mutate!("mail_bytes_forgotten": cut.bytes < bytes => false) {
             let size = u64::from(shape.slot_bytes);
             let nth = (cut.bytes / size) as usize;
             let slot = ring::slots_of(shape, slots).nth(nth).expect("a packet names its slots");

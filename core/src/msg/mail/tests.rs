@@ -559,15 +559,15 @@ fn the_ranks_with_unsent_packets_take_turns() {
 fn a_packet_names_a_place_only_if_it_offers_one() {
     let reach = Packet::IN_REACH;
     for (kind, count, there) in [
-        (Kind::Rts, reach, (reach, 5 << 32 | 700)),
-        (Kind::Rts, 0, (0, 0)),
-        (Kind::Cts, reach, (0, 0)),
-        (Kind::Cts, 0, (0, 0)),
-        (Kind::Fin, reach, (reach, 5)),
+        (PacketKind::Rts, reach, (reach, 5 << 32 | 700)),
+        (PacketKind::Rts, 0, (0, 0)),
+        (PacketKind::Cts, reach, (0, 0)),
+        (PacketKind::Cts, 0, (0, 0)),
+        (PacketKind::Fin, reach, (reach, 5)),
     ] {
         let (mut a, mut b) = (mail(), mail());
         let packet = Packet { count, a: 700, b: 5, ..Packet::new(kind) };
-        a.push(B, &packet, Load::Empty, &mut Fetchable);
+        a.push(B, &packet, PacketLoad::Empty, &mut Fetchable);
         b.take(A, &parcels(&mut a, 1024)[0]).unwrap();
         let came = b.peek(A).unwrap();
         assert_eq!((came.count, came.b), there, "{kind:?} {count}");
@@ -575,8 +575,8 @@ fn a_packet_names_a_place_only_if_it_offers_one() {
     }
     // A buffer without a place is sent through slots.
     let (mut a, mut b) = (mail(), mail());
-    let packet = Packet { count: reach, a: 700, b: 5, ..Packet::new(Kind::Rts) };
-    a.push(B, &packet, Load::Empty, &mut Memory(Vec::new()));
+    let packet = Packet { count: reach, a: 700, b: 5, ..Packet::new(PacketKind::Rts) };
+    a.push(B, &packet, PacketLoad::Empty, &mut Memory(Vec::new()));
     b.take(A, &parcels(&mut a, 1024)[0]).unwrap();
     assert_eq!(b.peek(A), Some(Packet { count: 0, b: 0, ..packet }));
 }
@@ -590,10 +590,10 @@ fn a_short_piece_is_not_cut_off() {
     {
         let (mut a, mut b) = (mail(), mail());
         let mut memory = Memory(vec![7; 512]);
-        a.push(B, &inline(1, 160), Load::Inline(0), &mut memory);
+        a.push(B, &inline(1, 160), PacketLoad::Inline(0), &mut memory);
         a.write_slots(B, 1, 0, bytes, &mut memory);
-        let eager = Packet { a: bytes, b: 1, ..Packet::new(Kind::Eager) };
-        a.push(B, &eager, Load::Empty, &mut memory);
+        let eager = Packet { a: bytes, b: 1, ..Packet::new(PacketKind::Eager) };
+        a.push(B, &eager, PacketLoad::Empty, &mut memory);
         let before = parcel::HEAD_BYTES + parcel::INLINE_HEAD + 160;
         let mut into = vec![0; before + parcel::BYTES_HEAD + room];
         let (to, len) = a.poll_parcel(&mut into).unwrap();

@@ -28,7 +28,8 @@
 //! [`claim`](Split::claim), which is lock-free: it fails only where the other
 //! side has claimed something.
 
-use crate::sync::{AtomicU64, Ordering, mutant};
+use crate::mutate;
+use crate::sync::{AtomicU64, Ordering};
 use core::ops::Range;
 
 /// Which side copies which part of a message. Zero at first.
@@ -86,7 +87,7 @@ impl Split {
         let units = len.div_ceil(unit);
         let mut word = self.0.load(Ordering::Relaxed);
         loop {
-            let is_its = word >> ID_SHIFT == u64::from(id) || mutant("msg_split_any_id");
+            let is_its = mutate!("msg_split_any_id": word >> ID_SHIFT == u64::from(id) => true);
             if !is_its || word & OPEN == 0 {
                 // The sender has closed the word if the receiver took no part;
                 // the receiver has closed it if it took some.
@@ -109,12 +110,13 @@ impl Split {
                 SplitSide::Sender => word + (part << COUNT_BITS),
                 SplitSide::Receiver => word + part,
             };
-            let claimed = if mutant("msg_split_unclaimed") {
-                self.0.store(next, Ordering::Relaxed);
-                Ok(word)
-            } else {
+            let claimed = mutate!("msg_split_unclaimed":
                 self.0.compare_exchange(word, next, Ordering::Relaxed, Ordering::Relaxed)
-            };
+                => {
+                    self.0.store(next, Ordering::Relaxed);
+                    Ok(word)
+                }
+            );
             match claimed {
                 Ok(_) if is_closed => return Claimed::Over(false),
                 Ok(_) => {

@@ -1,7 +1,7 @@
 //! The nodes that have given up other nodes, and the flights that these refused.
 
 use crate::mem::Rank;
-use crate::sync::mutant;
+use crate::mutate;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
@@ -22,6 +22,6 @@ impl Suspicion {
 
     /// Whether node `at` accepts nothing from node `from`.
     pub(super) fn shuts_out(&self, at: Rank, from: Rank) -> bool {
-        self.has_given_up(at, from) && !mutant("sim_given_up_let_in")
+        mutate!("sim_given_up_let_in": self.has_given_up(at, from) => false)
     }
 }
