@@ -9,9 +9,10 @@ use libc::{EACCES, EAGAIN, EHOSTUNREACH, EINPROGRESS, ENOTCONN};
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, Mutex};
-use tsumugi_core::backend::{Draw, LoadStore, copy_bytes, execute};
+use tsumugi_core::backend::{LoadStore, copy_bytes, execute};
 use tsumugi_core::mem::{Access, AddrError, LocalAddr, Need, Rank, RemoteAddr};
 use tsumugi_core::op::{Kind, Op};
+use tsumugi_core::random::SplitMix64;
 use tsumugi_core::sync::{AtomicBool, Ordering};
 
 /// The wire of one endpoint.
@@ -26,7 +27,7 @@ pub struct Plug {
     ended: VecDeque<Entry>,
     receives: VecDeque<(*mut u8, usize, usize)>,
     plan: Plan,
-    draw: Draw,
+    draw: SplitMix64,
     changes: u64,
     polls: u64,
 }
@@ -116,7 +117,7 @@ impl Plug {
             ended: VecDeque::with_capacity(contexts),
             receives: VecDeque::new(),
             plan,
-            draw: Draw::new(plan.seed.wrapping_add(address)),
+            draw: SplitMix64::new(plan.seed.wrapping_add(address)),
             changes: 0,
             polls: 0,
         }
@@ -344,7 +345,7 @@ impl Wire for Plug {
         let changes = self.hub.0.changes.load(Ordering::Acquire);
         if std::mem::replace(&mut self.changes, changes) != changes {
             self.plan = self.hub.plan();
-            self.draw = Draw::new(self.plan.seed.wrapping_add(self.address));
+            self.draw = SplitMix64::new(self.plan.seed.wrapping_add(self.address));
         }
         if self.own.has_rung.swap(false, Ordering::SeqCst) {
             let mut count = 0;

@@ -20,9 +20,10 @@
 //!
 //! Progress: that of the wrapped endpoint.
 
-use super::{Capabilities, Completion, Domain, Endpoint, draw::Draw};
+use super::{Capabilities, Completion, Domain, Endpoint};
 use crate::mem::{Access, Rank, Region, RegionKey, RegisterError};
 use crate::op::{Kind, Op};
+use crate::random::SplitMix64;
 use crate::sync::{AtomicU64, Ordering};
 use crate::tag::Tag;
 use core::fmt;
@@ -66,7 +67,7 @@ pub struct Faults {
 pub struct Fault<E, const HELD: usize = 64> {
     inner: E,
     plan: FaultPlan,
-    draw: Draw,
+    draw: SplitMix64,
     polls: u64,
     held: Vec<LateCompletion, HELD>,
     /// Tags of puts that were completed early: their own completions are dropped.
@@ -90,7 +91,7 @@ impl FaultPlan {
     /// A mix of faults drawn from the seed, without `early`: each seed exaggerates
     /// other faults.
     pub const fn drawn(seed: u64) -> Self {
-        let mut draw = Draw::new(seed);
+        let mut draw = SplitMix64::new(seed);
         Self {
             refuse: draw.below(500) as u16,
             late: draw.below(700) as u16,
@@ -112,7 +113,7 @@ impl<E: Endpoint, const HELD: usize> Fault<E, HELD> {
         Self {
             inner,
             plan,
-            draw: Draw::new(plan.seed),
+            draw: SplitMix64::new(plan.seed),
             polls: 0,
             held: Vec::new(),
             reported: Vec::new(),
@@ -127,7 +128,7 @@ impl<E: Endpoint, const HELD: usize> Fault<E, HELD> {
 
     /// Continues with the faults of another plan.
     pub fn replan(&mut self, plan: FaultPlan) {
-        (self.plan, self.draw) = (plan, Draw::new(plan.seed));
+        (self.plan, self.draw) = (plan, SplitMix64::new(plan.seed));
     }
 
     /// Whether completions are held back: only polls release them.

@@ -21,7 +21,6 @@
 mod access;
 mod bytes;
 mod device;
-mod draw;
 mod fault;
 mod load_store;
 mod loopback;
@@ -31,7 +30,6 @@ mod trace;
 pub use access::{execute, load_bytes, store_bytes};
 pub use bytes::copy_bytes;
 pub use device::{Capabilities, Completion, Domain, Endpoint};
-pub use draw::Draw;
 pub use fault::{Fault, FaultDomain, FaultPlan, Faults};
 pub use load_store::LoadStore;
 pub use loopback::{Delivery, Loopback, LoopbackEndpoint, LoopbackRank};

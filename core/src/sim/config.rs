@@ -1,7 +1,7 @@
 //! The properties of a simulated network.
 
 use super::CostModel;
-use crate::backend::Draw;
+use crate::random::SplitMix64;
 
 /// The properties of a network. Rates are per mille, times are in nanoseconds.
 ///
@@ -95,7 +95,7 @@ impl SimConfig {
     /// are remote; set [`early`](Self::early) for local completions.
     pub const fn drawn(nodes: u32, seed: u64) -> Self {
         // This stream of random numbers differs from the network's own.
-        let mut draw = Draw::new(!seed);
+        let mut draw = SplitMix64::new(!seed);
         let latency_ns_min = draw.between(100, 2_000);
         Self {
             latency_ns_min,

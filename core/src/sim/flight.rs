@@ -1,8 +1,8 @@
 //! The operations in flight, and the calendar of events.
 
-use crate::backend::Draw;
 use crate::mem::AddrError;
 use crate::op::Op;
+use crate::random::SplitMix64;
 use crate::time::Instant;
 use alloc::collections::{BTreeSet, BinaryHeap};
 use alloc::vec::Vec;
@@ -29,7 +29,7 @@ pub(super) struct FlightState {
     pub(super) payload: Vec<u8>,
     /// The operation's own random numbers, so that a fault of one operation changes
     /// only the times of the others.
-    pub(super) draw: Draw,
+    pub(super) draw: SplitMix64,
     /// The number of operations that were posted before it.
     pub(super) number: u64,
     /// The number of faults that have struck it, or that would have if they had not
@@ -88,7 +88,7 @@ pub(super) struct Calendar {
 }
 
 impl Flights {
-    pub(super) fn add(&mut self, op: Op, queue: u32, draw: Draw) -> u64 {
+    pub(super) fn add(&mut self, op: Op, queue: u32, draw: SplitMix64) -> u64 {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(FlightState {
                 op,
@@ -100,7 +100,7 @@ impl Flights {
                 torn: None,
                 result: Ok(0),
                 payload: Vec::new(),
-                draw: Draw::new(0),
+                draw: SplitMix64::new(0),
                 number: 0,
                 struck: 0,
             });

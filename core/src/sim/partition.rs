@@ -13,8 +13,8 @@
 
 use super::actor::Actor;
 use super::net::Net;
-use crate::backend::Draw;
 use crate::mem::Rank;
+use crate::random::SplitMix64;
 use crate::time::{Clock, Instant};
 use alloc::vec::Vec;
 
@@ -46,7 +46,7 @@ impl NetPartition {
     /// If there is only one node.
     pub fn drawn(nodes: u32, seed: u64, within_ns: u64, stays: Rank) -> Self {
         assert!(nodes > 1, "a network partition needs at least two nodes, not {nodes}");
-        let mut draw = Draw::new(seed ^ SALT);
+        let mut draw = SplitMix64::new(seed ^ SALT);
         let mut far: Vec<bool> = (0..nodes).map(|_| draw.chance(500)).collect();
         far[stays.0 as usize] = false;
         if !far.contains(&true) {

@@ -24,10 +24,11 @@ use super::flight::{Calendar, DueAction, Flights};
 use super::memory::{REGIONS, RegionBytes, SimMemory};
 use super::shrink;
 use crate::backend::{
-    Completion, Draw, LoadStore, TraceLog, TraceRecord, TraceStage, execute, store_bytes,
+    Completion, LoadStore, TraceLog, TraceRecord, TraceStage, execute, store_bytes,
 };
 use crate::mem::{AddrError, LocalAddr, Need, Rank, RegionTable};
 use crate::op::{Kind, Op};
+use crate::random::SplitMix64;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use link::OrderedLink;
@@ -40,7 +41,7 @@ pub(super) struct NetState {
     pub(super) flights: Flights,
     pub(super) memory: Vec<RegionBytes>,
     pub(super) log: Option<TraceLog<Vec<TraceRecord>>>,
-    draw: Draw,
+    draw: SplitMix64,
     /// The first `nodes` queues are the nodes' own, with completions that are
     /// events; the endpoints' queues follow.
     queues: Vec<NodeQueue>,
@@ -83,7 +84,7 @@ impl NetState {
             flights: Flights::default(),
             memory: Vec::new(),
             log: None,
-            draw: Draw::new(config.seed),
+            draw: SplitMix64::new(config.seed),
             queues: (0..config.nodes).map(queue).collect(),
             nodes: (0..config.nodes)
                 .map(|_| NodeStatus { dead_at: u64::MAX, side: false })
@@ -107,7 +108,7 @@ impl NetState {
             return false;
         }
         self.queues[queue as usize].in_flight += 1;
-        let draw = Draw::new(self.draw.next());
+        let draw = SplitMix64::new(self.draw.next());
         let slot = self.flights.add(*op, queue, draw);
         self.record(rank, op, TraceStage::posted(op));
         let (target, nodes) = (op.remote.rank, self.config.nodes);

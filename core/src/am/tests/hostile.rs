@@ -6,8 +6,8 @@ use super::harness::{Sizes, World, memory, tables};
 use crate::am::cell::{Defect, Inline, LaneCell};
 use crate::am::lanes::AmLane;
 use crate::am::{AmEvent, AmOutput, AmShape, CallPayload, HandlerAnswer, HandlerId, RequestBody};
-use crate::backend::Draw;
 use crate::mem::{PeerIndex, Rank};
+use crate::random::SplitMix64;
 use crate::sync::mapped::Ordering;
 use std::vec::Vec;
 
@@ -19,7 +19,7 @@ const SIZES: Sizes = Sizes { ranks: 2, cells: 4, calls: 4, staging: 6, landings:
 fn arbitrary_cells_of_a_peer_do_no_harm() {
     let shape = AmShape { peers: 2, cells: 4, later_cells: 4 };
     for seed in 0..400 {
-        let mut draw = Draw::new(seed);
+        let mut draw = SplitMix64::new(seed);
         let memory = memory(SIZES);
         let mut tables = tables(SIZES);
         let mut world = World::new(SIZES, &memory, &mut tables);

@@ -9,9 +9,9 @@
 use super::super::flight::DueAction;
 use super::super::memory::SimMemory;
 use super::{NetState, RegionTables};
-use crate::backend::Draw;
 use crate::mem::{AddrError, Rank};
 use crate::op::{Kind, Op};
+use crate::random::SplitMix64;
 
 impl NetState {
     pub(in super::super) fn is_lost(&self, by: Rank, whom: Rank) -> bool {
@@ -37,7 +37,7 @@ impl NetState {
 
     /// Ends a flight for the node that posted it; the flight itself goes on.
     fn disown(&mut self, tables: &RegionTables, slot: u64) {
-        let (from, draw) = (self.from(slot), Draw::new(self.draw.next()));
+        let (from, draw) = (self.from(slot), SplitMix64::new(self.draw.next()));
         let flight = self.flights.get(slot);
         let (op, queue) = (flight.op, flight.queue);
         if op.kind == Kind::Put {
