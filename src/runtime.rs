@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tsumugi_backends::boot::Way;
 use tsumugi_core::backend::LoadStore;
-use tsumugi_core::coll::{Addend, CollContext, Elsewhere};
+use tsumugi_core::coll::{Addend, CollContext, RemoteExecute};
 use tsumugi_core::mem::{Agent, Need, Remote, RemoteAddr};
 use tsumugi_core::signal::Until;
 use tsumugi_core::sync::AtomicU64;
@@ -320,7 +320,7 @@ impl Runtime {
         self.node.waiters().wait_for(self.node.lot(), word, until, &Here, limit)
     }
 
-    fn part<'a>(&'a self, elsewhere: &'a Elsewhere<'a>) -> CollContext<'a, Direct> {
+    fn part<'a>(&'a self, elsewhere: &'a RemoteExecute<'a>) -> CollContext<'a, Direct> {
         CollContext {
             memory: &self.direct,
             elsewhere,

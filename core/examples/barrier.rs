@@ -6,7 +6,7 @@
 //! ```
 
 use std::env;
-use tsumugi_core::coll::{Climb, StepId, Tree, WORDS};
+use tsumugi_core::coll::{StepId, Tree, TreeCollective, WORDS};
 use tsumugi_core::mem::{Access, Rank};
 use tsumugi_core::sim::{Actor, Net, SimConfig, SimEvent, SimNode};
 use tsumugi_core::tag::Tag;
@@ -14,7 +14,7 @@ use tsumugi_core::time::Clock;
 
 struct Member {
     tree: Tree,
-    climb: Climb,
+    climb: TreeCollective,
 }
 
 impl Actor for Member {
@@ -41,7 +41,7 @@ fn main() {
         let words = net.node(rank).allocate(WORDS as u64 * 8, Access::ReadWrite);
         let key = words.expect("a node's first region").key;
         let tree = Tree { rank, size: nodes, key };
-        members.push(Member { tree, climb: Climb::new(tree, 1, 0) });
+        members.push(Member { tree, climb: TreeCollective::new(tree, 1, 0) });
     }
     let built = start.elapsed();
     let steps = net.run(&mut members);

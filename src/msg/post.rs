@@ -1,9 +1,9 @@
-//! Messages to and from ranks of other nodes, as parcels of [`Mail`].
+//! Messages to and from ranks of other nodes, as parcels of [`NetworkLanes`].
 //!
 //! ```text
 //!  polling thread ─parcel─► bag ──┐            under the lock of messages:
-//!                                 └─► unpack ─► Mail ─► the machine
-//!  network ◄── try_send ── flush ◄───────────── Mail ◄─┘
+//!                                 └─► unpack ─► lanes ─► the machine
+//!  network ◄── try_send ── flush ◄───────────── lanes ◄┘
 //! ```
 //!
 //! Parcels come on the thread that polls the network, which may hold the lock and
@@ -24,8 +24,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use tsumugi_core::mem::PeerIndex;
 use tsumugi_core::msg::{
-    Buffers, ChunkPlace, FarLane, LaneChunk, Mail, MailEnd, MessageShape, PARCEL_BYTES_MIN, Packet,
-    PacketLoad, RequestError, RequestId,
+    Buffers, ChunkPlace, LaneChunk, MessageShape, NetworkLane, NetworkLaneEnd, NetworkLanes,
+    PARCEL_BYTES_MIN, Packet, PacketLoad, RequestError, RequestId,
 };
 use tsumugi_core::sync::{AtomicBool, AtomicU64, Ordering};
 use tsumugi_pvas::Member;
@@ -35,7 +35,7 @@ use tsumugi_pvas::Member;
 pub(crate) struct Post {
     member: Member,
     peers: Peers,
-    mail: Mail<'static>,
+    mail: NetworkLanes<'static>,
     shape: MessageShape,
     parcels: Arc<dyn Parcels>,
     bag: Arc<Bag>,
@@ -43,8 +43,8 @@ pub(crate) struct Post {
     unpacked: Vec<u8>,
     room: Box<[u8]>,
     // The memory that the mail borrows; dropped last.
-    ends: Lent<MailEnd<'static>>,
-    lanes: Vec<(Lent<FarLane<'static>>, Lent<ChunkPlace<'static>>)>,
+    ends: Lent<NetworkLaneEnd<'static>>,
+    lanes: Vec<(Lent<NetworkLane<'static>>, Lent<ChunkPlace<'static>>)>,
     chunks: Vec<Lent<LaneChunk<'static>>>,
 }
 
@@ -77,7 +77,7 @@ impl Post {
         parcels: Arc<dyn Parcels>,
     ) -> Self {
         let (mail_ends, ends) = lend(ends_of(shape.peers));
-        let mail = Mail::new(shape, mail_ends).unwrap_or_else(|error| panic!("{error}"));
+        let mail = NetworkLanes::new(shape, mail_ends).unwrap_or_else(|error| panic!("{error}"));
         let room = vec![0; parcels.parcel_bytes_max()].into_boxed_slice();
         assert!(room.len() >= PARCEL_BYTES_MIN, "a parcel of {} bytes is too short", room.len());
         let bag = Arc::new(Bag::default());
@@ -137,7 +137,7 @@ impl Post {
 
     /// The lanes, with all parcels that have come.
     #[inline]
-    pub(crate) fn mail(&mut self) -> &mut Mail<'static> {
+    pub(crate) fn mail(&mut self) -> &mut NetworkLanes<'static> {
         if self.bag.is_full() {
             self.unpack();
         }
@@ -147,7 +147,7 @@ impl Post {
 
     /// The lanes, with a lane to this peer.
     #[inline]
-    pub(crate) fn mail_to(&mut self, peer: PeerIndex) -> &mut Mail<'static> {
+    pub(crate) fn mail_to(&mut self, peer: PeerIndex) -> &mut NetworkLanes<'static> {
         if !self.mail.is_connected(peer) {
             self.connect(peer);
         }
@@ -240,7 +240,7 @@ impl Post {
     #[cold]
     fn connect(&mut self, peer: PeerIndex) {
         let (places, lent_places) = lend(places_of(&self.shape));
-        let lane = FarLane::new(&self.shape, places).unwrap_or_else(|error| panic!("{error}"));
+        let lane = NetworkLane::new(&self.shape, places).unwrap_or_else(|error| panic!("{error}"));
         let (lane, lent_lane) = lend(vec![lane]);
         self.mail.connect(peer, &mut lane[0]);
         self.lanes.push((lent_lane, lent_places));
@@ -256,7 +256,7 @@ impl Post {
 
     #[cold]
     fn feed_now(&mut self) {
-        let count = POOL_CHUNKS.max(FarLane::places(&self.shape));
+        let count = POOL_CHUNKS.max(NetworkLane::places(&self.shape));
         let (chunks, lent) = lend((0..count).map(|_| LaneChunk::EMPTY).collect());
         self.mail.feed(chunks);
         self.chunks.push(lent);
@@ -329,12 +329,12 @@ impl Buffers for Outgoing<'_> {
     }
 }
 
-fn ends_of(peers: u32) -> Vec<MailEnd<'static>> {
-    (0..peers).map(|_| MailEnd::EMPTY).collect()
+fn ends_of(peers: u32) -> Vec<NetworkLaneEnd<'static>> {
+    (0..peers).map(|_| NetworkLaneEnd::EMPTY).collect()
 }
 
 fn places_of(shape: &MessageShape) -> Vec<ChunkPlace<'static>> {
-    (0..FarLane::places(shape)).map(|_| None).collect()
+    (0..NetworkLane::places(shape)).map(|_| None).collect()
 }
 
 /// The number of peers for a table that must have at least `peers`: with some to

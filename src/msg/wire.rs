@@ -19,9 +19,9 @@ use tsumugi_core::backend::LoadStore;
 use tsumugi_core::mem::{Access, Need, PeerIndex, RegionKey, RemoteAddr};
 use tsumugi_core::msg::board::{Board, BoardShape};
 use tsumugi_core::msg::{
-    self, ChunkPlace, Copy, FarLane, INLINE_WORDS, LaneChunk, LaneEnd, LaneTransport, MailEnd,
-    MatchingDesign, MessageShape, Offer, Packet, PacketKind, PacketLoad, Returned, Split,
-    SplitSide,
+    self, ChunkPlace, Copy, INLINE_WORDS, LaneChunk, LaneEnd, LaneTransport, MatchingDesign,
+    MessageShape, NetworkLane, NetworkLaneEnd, Offer, Packet, PacketKind, PacketLoad, Returned,
+    Split, SplitSide,
 };
 use tsumugi_core::sync::{Ordering, fence};
 use tsumugi_core::wait::DoorbellSet;
@@ -169,9 +169,10 @@ pub(crate) fn tables_bytes(ranks: u32, peers: u32) -> usize {
 /// with the spare room of tables; for all such ranks together; and for the contents
 /// of the two lanes of one if they are full.
 pub(crate) fn far_footprint(ranks: u32) -> (usize, usize, usize) {
-    let entries = tables_bytes(ranks, 2) - tables_bytes(ranks, 1) + size_of::<MailEnd<'static>>();
-    let places = FarLane::places(&shape(1));
-    let lane = places * size_of::<ChunkPlace<'static>>() + size_of::<FarLane<'static>>();
+    let entries =
+        tables_bytes(ranks, 2) - tables_bytes(ranks, 1) + size_of::<NetworkLaneEnd<'static>>();
+    let places = NetworkLane::places(&shape(1));
+    let lane = places * size_of::<ChunkPlace<'static>>() + size_of::<NetworkLane<'static>>();
     let chunk = size_of::<LaneChunk<'static>>();
     let all = POOL_CHUNKS * chunk + BAGS * BAG_BYTES;
     (lane + entries + entries / 8 + PEER_BYTES, all, places * chunk)

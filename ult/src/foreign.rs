@@ -29,7 +29,7 @@ use std::time::Instant;
 use tsumugi_core::sync::{AtomicPtr, Ordering};
 use tsumugi_core::time;
 use tsumugi_core::wait::{
-    Foreign, ForeignTask, Foreigner, Interrupted, Reason, Wait, WaitFor, Waker,
+    Foreign, ForeignTask, ForeignWait, Interrupted, Reason, Wait, WaitFor, Waker,
 };
 
 /// The registration of a foreign scheduler, until it is dropped.
@@ -154,7 +154,7 @@ impl Caller {
     pub(crate) unsafe fn sleep(&self, reason: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
         let (patient, clock) = (Patient(self.scheduler), Since(Instant::now()));
         // SAFETY: the caller keeps the contract of [`Wait::sleep`].
-        unsafe { Foreigner::new(&patient, &clock).sleep(reason, commit) };
+        unsafe { ForeignWait::new(&patient, &clock).sleep(reason, commit) };
     }
 
     /// As [`sleep`](Self::sleep), until `until` at most.
@@ -173,7 +173,7 @@ impl Caller {
         let left = until.saturating_duration_since(clock.0);
         let patient = Patient(self.scheduler);
         // SAFETY: the caller keeps the contract of [`WaitFor::sleep_for`].
-        unsafe { Foreigner::new(&patient, &clock).sleep_for(reason, left, commit, withdraw) }
+        unsafe { ForeignWait::new(&patient, &clock).sleep_for(reason, left, commit, withdraw) }
     }
 }
 

@@ -115,7 +115,7 @@ impl<'n, const RANKS: usize, const REGIONS: usize, const DEPTH: usize>
 
     /// Declares `rank` dead for all other ranks.
     pub fn kill(&self, rank: Rank) {
-        self.tables[rank.0 as usize].strike();
+        self.tables[rank.0 as usize].mark_dead();
     }
 
     fn table(&self, rank: Rank) -> Result<&RegionTable<REGIONS>, AddrError> {

@@ -18,18 +18,18 @@
 //! that read it, so one set of slots is enough. Children are added in their
 //! order: a sum of floats is the same in every run.
 //!
-//! [`Team`] blocks, on memory that it can load and store. [`Climb`] is the
+//! [`Team`] blocks, on memory that it can load and store. [`TreeCollective`] is the
 //! protocol itself, for a driver that works a device or a simulator instead.
 //!
 //! Progress: blocking; 2 (P - 1) notifications, depth log8 P.
 //!
 //! If all ranks are on one node, they use a barrier with counters: [`NodeBarrier`].
 
-mod circle;
+mod node_barrier;
 mod tree;
 
-pub use circle::{BarrierMemory, NodeBarrier};
-pub use tree::{Climb, StepId, Tree, WORDS};
+pub use node_barrier::{BarrierMemory, NodeBarrier};
+pub use tree::{StepId, Tree, TreeCollective, WORDS};
 
 use crate::backend::{LoadStore, execute};
 use crate::mem::{AddrError, LocalAddr, Rank, RegionKey, RemoteAddr, Width};
@@ -45,7 +45,7 @@ pub struct Team {
     tree: Tree,
     /// Collectives by the tree so far.
     epoch: AtomicU64,
-    /// Barriers by a circle so far.
+    /// Barriers by the counters of a node so far.
     round: AtomicU64,
     busy: AtomicBool,
 }
@@ -56,7 +56,7 @@ pub struct CollContext<'a, L: LoadStore + ?Sized> {
     pub memory: &'a L,
     /// Carries out the operations that `memory` cannot reach: on ranks of other
     /// nodes.
-    pub elsewhere: &'a Elsewhere<'a>,
+    pub elsewhere: &'a RemoteExecute<'a>,
     /// Wakes this rank's sleepers.
     pub lot: &'a ParkingLot,
     /// The table in which this rank waits for a word.
@@ -66,7 +66,7 @@ pub struct CollContext<'a, L: LoadStore + ?Sized> {
 }
 
 /// A function that carries out an operation on a rank of another node.
-pub type Elsewhere<'a> = dyn Fn(&Op) -> Result<u64, AddrError> + 'a;
+pub type RemoteExecute<'a> = dyn Fn(&Op) -> Result<u64, AddrError> + 'a;
 
 impl<L: LoadStore + ?Sized> CollContext<'_, L> {
     /// Carries an operation out, on any rank. Blocks if the target is on another
@@ -101,18 +101,18 @@ impl Team {
         Self { tree: Tree { rank, size, key }, epoch, round, busy: AtomicBool::new(false) }
     }
 
-    /// Waits until every rank has called `meet`, if all of them are in `circle`.
+    /// Waits until every rank has called `meet`, if all of them are in `barrier`.
     ///
     /// # Errors
     ///
     /// [`CollError::Busy`] if another thread of this rank is in a collective;
     /// [`CollError::Addr`] with [`AddrError::PeerLost`] if a rank has died.
     #[inline]
-    pub fn meet(&self, circle: NodeBarrier, hall: &impl BarrierMemory) -> Result<(), CollError> {
+    pub fn meet(&self, barrier: NodeBarrier, memory: &impl BarrierMemory) -> Result<(), CollError> {
         self.alone(|| {
             // Relaxed: only the holder of `busy` accesses the round.
             let round = self.round.load(Ordering::Relaxed) + 1;
-            circle.meet(round, hall)?;
+            barrier.meet(round, memory)?;
             self.round.store(round, Ordering::Relaxed);
             Ok(())
         })
@@ -174,7 +174,7 @@ impl Team {
     ) -> Result<u64, AddrError> {
         // Relaxed: only the holder of `busy` accesses the epoch.
         let epoch = self.epoch.load(Ordering::Relaxed) + 1;
-        let mut climb = Climb::new(self.tree, epoch, value);
+        let mut climb = TreeCollective::new(self.tree, epoch, value);
         loop {
             climb.handle_words(|word| self.load_own(part, word), &combine)?;
             while let Some((step, op)) = climb.poll_op() {

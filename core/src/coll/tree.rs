@@ -33,7 +33,7 @@ pub struct Tree {
 
 /// One collective, as one rank takes part in it.
 #[derive(Clone, Debug)]
-pub struct Climb {
+pub struct TreeCollective {
     tree: Tree,
     epoch: u64,
     value: u64,
@@ -43,7 +43,7 @@ pub struct Climb {
     failed: Option<AddrError>,
 }
 
-/// The name of an operation of a [`Climb`], until the operation has ended.
+/// The name of an operation of a [`TreeCollective`], until the operation has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepId(u8);
 
@@ -81,7 +81,7 @@ impl Tree {
     }
 }
 
-impl Climb {
+impl TreeCollective {
     /// Begins the collective with the number `epoch`, from 1 on, to which this
     /// rank contributes `value`.
     pub const fn new(tree: Tree, epoch: u64, value: u64) -> Self {

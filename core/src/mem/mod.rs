@@ -12,7 +12,7 @@
 //!
 //! A key carries the generation of its table slot. So a key that outlived its region
 //! gives [`AddrError::StaleKey`], and never leads to another region's memory. When a
-//! rank has died, the generations in its table are cleared (struck out), so that one
+//! rank has died, the generations in its table are cleared, so that one
 //! comparison on the data path checks both the key and the rank.
 
 mod rank;

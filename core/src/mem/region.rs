@@ -6,7 +6,7 @@
 //!
 //!  free ──register──► live = last = generation     (owner only)
 //!  live ──unregister► live = 0                     (owner only)
-//!  any  ──strike────► live = 0, and dead is set    (the rank that sees the death)
+//!  any  ──mark_dead─► live = 0, and dead is set    (the rank that sees the death)
 //! ```
 //!
 //! A reader compares `live` with its key's generation before *and* after it loads
@@ -298,7 +298,7 @@ impl<const N: usize> RegionTable<N> {
     }
 
     /// Makes every key of this rank stale and records the cause: the rank has died.
-    pub fn strike(&self) {
+    pub fn mark_dead(&self) {
         // SeqCst, and so Release: `dead` is set before the keys become stale,
         // because a reader that finds a stale key then reads `dead`.
         self.dead.store(1, Ordering::SeqCst);
@@ -307,8 +307,8 @@ impl<const N: usize> RegionTable<N> {
         }
     }
 
-    /// Whether the rank was declared dead by [`strike`](Self::strike).
-    pub fn is_struck(&self) -> bool {
+    /// Whether the rank was declared dead by [`mark_dead`](Self::mark_dead).
+    pub fn is_marked_dead(&self) -> bool {
         self.dead.load(Ordering::SeqCst) != 0
     }
 
@@ -362,10 +362,10 @@ impl<const N: usize> RegionTable<N> {
     #[cold]
     #[inline(never)]
     fn refuse(&self, addr: RemoteAddr, bytes: u64, live: bool) -> AddrError {
-        // Acquire: pairs with `strike`. The second load of `live` was relaxed; if it
-        // returned a value that `strike` wrote, this fence makes `dead` visible.
+        // Acquire: pairs with `mark_dead`. The second load of `live` was relaxed; if it
+        // returned a value that `mark_dead` wrote, this fence makes `dead` visible.
         mutate!("region_refuse_unfenced": fence(Ordering::Acquire) => ());
-        if self.is_struck() {
+        if self.is_marked_dead() {
             return AddrError::PeerLost { rank: addr.rank };
         }
         if !live || addr.key.generation() == 0 {

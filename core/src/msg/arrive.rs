@@ -59,9 +59,9 @@ impl MessageMachine<'_> {
         let untold = wire.untold(rank);
         let is_starved = wire.is_starved(rank);
         let peer = &mut self.tables.peers[from];
-        if !peer.stirred {
-            peer.stirred = true;
-            self.stirred.push(self.tables.peers, from);
+        if !peer.credits_due {
+            peer.credits_due = true;
+            self.credits_due.push(self.tables.peers, from);
         }
         let peer = &mut self.tables.peers[from];
         let matched = peer.here.matched.wrapping_sub(peer.told.matched);
@@ -107,7 +107,7 @@ impl MessageMachine<'_> {
         let peer = &mut self.tables.peers[from];
         if peer.unoffered > 0 && self.design == MatchingDesign::Mirror {
             peer.revisit = true;
-            self.rouse(from);
+            self.schedule_pump(from);
         }
     }
 

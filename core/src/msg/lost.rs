@@ -38,9 +38,9 @@ impl MessageMachine<'_> {
         peer.mirror_len = 0;
         peer.acks = 0;
         peer.revisit = false;
-        if peer.stirred {
-            peer.stirred = false;
-            self.stirred.remove(self.tables.peers, from);
+        if peer.credits_due {
+            peer.credits_due = false;
+            self.credits_due.remove(self.tables.peers, from);
         }
         if core::mem::take(&mut self.tables.peers[from].busy) {
             self.busy.remove(self.tables.peers, from);

@@ -47,7 +47,7 @@ pub struct MessageMachine<'m> {
     pub(super) arrived: IndexList<1>,
     /// Peers with packets to be pushed, and peers that must get credits back.
     pub(super) busy: IndexList<0>,
-    pub(super) stirred: IndexList<1>,
+    pub(super) credits_due: IndexList<1>,
     /// Receives posted, ever.
     pub(super) posts: u64,
     /// Requests that have not ended.
@@ -117,7 +117,7 @@ impl MessageMachine<'_> {
         for from in 0..self.shape.peers {
             has_moved |= self.drain(wire, from as usize);
         }
-        let mut told = self.stirred.first();
+        let mut told = self.credits_due.first();
         while let Some(peer) = told {
             if !self.tables.peers[peer].lost && self.owes(wire, peer) {
                 self.tell(wire, peer);
@@ -130,8 +130,8 @@ impl MessageMachine<'_> {
         for from in 0..self.tables.peers.len() {
             self.feed(wire, from);
         }
-        while let Some(peer) = self.stirred.pop(self.tables.peers) {
-            self.tables.peers[peer].stirred = false;
+        while let Some(peer) = self.credits_due.pop(self.tables.peers) {
+            self.tables.peers[peer].credits_due = false;
             let from = PeerIndex(peer as u32);
             if !self.tables.peers[peer].lost && wire.is_starved(from) {
                 // The peer may have looked before it could see the credits.
@@ -334,7 +334,7 @@ impl MessageMachine<'_> {
 
     /// Puts a peer on the list of peers to be pumped.
     #[inline]
-    pub(super) fn rouse(&mut self, peer: usize) {
+    pub(super) fn schedule_pump(&mut self, peer: usize) {
         if !self.tables.peers[peer].busy {
             self.tables.peers[peer].busy = true;
             self.busy.push(self.tables.peers, peer);
@@ -345,7 +345,7 @@ impl MessageMachine<'_> {
     pub(super) fn owe(&mut self, index: usize, to: usize, due: DuePacket) {
         self.tables.requests[index].due = due;
         self.tables.peers[to].dues.push(self.tables.requests, index);
-        self.rouse(to);
+        self.schedule_pump(to);
     }
 
     #[inline]

@@ -113,7 +113,7 @@ impl MessageMachine<'_> {
         let MirroredOffer { ack, ack_open, .. } = self.tables.mirror[at];
         self.tables.mirror[at] = MirroredOffer { ack, ack_open, ..entry };
         if !self.tables.peers[from].waiting.is_empty() {
-            self.rouse(from);
+            self.schedule_pump(from);
         }
     }
 
@@ -137,7 +137,7 @@ impl MessageMachine<'_> {
         let ack = &mut self.tables.mirror[from * self.shape.mirror as usize + at as usize];
         (ack.ack, ack.ack_open) = (id, place.is_some());
         if !self.push_acks(wire, from) {
-            self.rouse(from);
+            self.schedule_pump(from);
         }
     }
 

@@ -28,7 +28,7 @@
 //! [`Thresholds`] select the path, for each peer. Where neither side reaches the
 //! other's buffer, the bytes go through slots, piece by piece.
 //!
-//! [`Mail`] reaches ranks of other nodes: neither side reaches the other's
+//! [`NetworkLanes`] reaches ranks of other nodes: neither side reaches the other's
 //! buffers, and lanes and slots are bytes in parcels (the payloads of network
 //! packets).
 //!
@@ -83,7 +83,7 @@
 //!
 //! [`MessageMachine`] holds no memory except its tables, which the caller provides, and
 //! reads no clock (sans-IO). A [`LaneTransport`] moves packets and bytes; [`NodeLanes`] is the
-//! wire over shared memory, [`Mail`] does its part for ranks of other nodes.
+//! wire over shared memory, [`NetworkLanes`] does its part for ranks of other nodes.
 //!
 //! 1. [`send`](MessageMachine::send), [`receive`](MessageMachine::receive): each is done at
 //!    once or pending.
@@ -170,7 +170,7 @@ mod list;
 mod locked;
 mod lost;
 mod machine;
-mod mail;
+mod network;
 mod mirror;
 mod offer;
 mod outcome;
@@ -192,8 +192,9 @@ pub use lanes::{LaneEnd, NodeLanes};
 pub use launch::COPY_BYTES_MAX;
 pub use line::{Lane, LaneLine, LaneReceiver, LaneSender, NeedLine, ReturnLine};
 pub use machine::MessageMachine;
-pub use mail::{
-    Buffers, ChunkPlace, FarLane, LaneChunk, Mail, MailEnd, PARCEL_BYTES_MIN, ParcelError,
+pub use network::{
+    Buffers, ChunkPlace, LaneChunk, NetworkLane, NetworkLaneEnd, NetworkLanes, PARCEL_BYTES_MIN,
+    ParcelError,
 };
 pub use outcome::{
     Begun, CallError, Cancel, CopyJob, Label, MessageBytes, Pattern, ReceivedMessage, RequestError,

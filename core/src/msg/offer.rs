@@ -80,7 +80,7 @@ impl MessageMachine<'_> {
             peer.unoffered -= 1;
             if peer.held > 0 {
                 peer.revisit = true;
-                self.rouse(source);
+                self.schedule_pump(source);
             }
         } else if self.design == MatchingDesign::Mirror {
             self.unoffer_wanted(post);
@@ -120,7 +120,7 @@ impl MessageMachine<'_> {
         let peer = &mut self.tables.peers[source];
         if peer.held > 0 && (was_held || peer.offered <= self.shape.mirror / 2) {
             peer.revisit = true;
-            self.rouse(source);
+            self.schedule_pump(source);
         }
     }
 
@@ -210,7 +210,7 @@ impl MessageMachine<'_> {
         peer.urgent = pays || is_starved || !peer.ripe.is_empty();
         peer.ripe.push(self.tables.requests, post);
         if peer.urgent {
-            self.rouse(source);
+            self.schedule_pump(source);
         }
     }
 
@@ -219,7 +219,7 @@ impl MessageMachine<'_> {
         let peer = &mut self.tables.peers[source];
         if mutate!("msg_offer_kept": !peer.ripe.is_empty() => false) {
             peer.urgent = true;
-            self.rouse(source);
+            self.schedule_pump(source);
         }
     }
 
@@ -259,7 +259,7 @@ impl MessageMachine<'_> {
         for peer in 0..self.tables.peers.len() {
             if self.tables.peers[peer].held > 0 {
                 self.tables.peers[peer].revisit = true;
-                self.rouse(peer);
+                self.schedule_pump(peer);
             }
         }
     }

@@ -41,7 +41,7 @@ impl MessageMachine<'_> {
         let index = self.new_entry(waiting).ok_or(CallError::Busy(Why::NoTag))?;
         self.counts.waited += 1;
         self.tables.peers[to.0 as usize].waiting.push(self.tables.requests, index);
-        self.rouse(to.0 as usize);
+        self.schedule_pump(to.0 as usize);
         Ok(Begun::Pending(self.request(index)))
     }
 

@@ -71,7 +71,7 @@ impl<'m> MessageMachine<'m> {
             any_posted: IndexList::EMPTY,
             arrived: IndexList::EMPTY,
             busy: IndexList::EMPTY,
-            stirred: IndexList::EMPTY,
+            credits_due: IndexList::EMPTY,
             posts: 0,
             under_way: 0,
             spare: shape.spare(),
@@ -178,7 +178,7 @@ impl<'m> MessageMachine<'m> {
     }
 
     /// Marks a rank as far: it is on another node, and reached by
-    /// [`Mail`](super::Mail). It gets offers only when it needs room, and its
+    /// [`NetworkLanes`](super::NetworkLanes). It gets offers only when it needs room, and its
     /// board is not looked at.
     ///
     /// # Panics

@@ -84,7 +84,7 @@ pub struct MessagePeer {
     /// Whether the peer is in the list of peers to be pumped, and in the list of
     /// peers that must get credits back.
     pub(super) busy: bool,
-    pub(super) stirred: bool,
+    pub(super) credits_due: bool,
 }
 
 /// A send or receive under way.
@@ -268,7 +268,7 @@ impl MessagePeer {
         urgent: false,
         revisit: false,
         busy: false,
-        stirred: false,
+        credits_due: false,
     };
 
     /// Returns whether there are offers that must go now, if necessary in packets

@@ -63,7 +63,7 @@ mod router;
 mod seed;
 #[cfg(feature = "std")]
 mod shrink;
-mod solo;
+mod exclusive;
 mod state;
 
 pub use actor::Actor;

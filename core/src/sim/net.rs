@@ -2,12 +2,12 @@
 
 use super::config::SimConfig;
 use super::event::SimEvent;
+use super::exclusive::ExclusiveCell;
 use super::memory::REGIONS;
 #[cfg(feature = "std")]
 use super::seed;
 #[cfg(feature = "std")]
 use super::shrink;
-use super::solo::Solo;
 use super::state::NetState;
 use crate::backend::{TraceLog, TraceRecord};
 use crate::mem::{Rank, RegionTable};
@@ -19,7 +19,7 @@ use core::fmt;
 /// Nodes, their memory, and the operations in flight.
 pub struct Net {
     pub(super) tables: Vec<RegionTable<REGIONS>>,
-    pub(super) state: Solo<NetState>,
+    pub(super) state: ExclusiveCell<NetState>,
 }
 
 impl Net {
@@ -38,7 +38,7 @@ impl Net {
             "latency_ns_min ({latency_ns_min}) is above latency_ns_max ({latency_ns_max})"
         );
         let tables = (0..config.nodes).map(|_| RegionTable::new()).collect();
-        let net = Self { tables, state: Solo::new(NetState::new(config)) };
+        let net = Self { tables, state: ExclusiveCell::new(NetState::new(config)) };
         #[cfg(feature = "std")]
         if seed::is_replay() {
             net.keep_log(seed::RECORDS);
@@ -67,7 +67,7 @@ impl Net {
     /// the other nodes have detected the death.
     pub fn kill(&self, rank: Rank) {
         self.state.with(|state| state.kill(rank));
-        self.tables[rank.0 as usize].strike();
+        self.tables[rank.0 as usize].mark_dead();
     }
 
     /// Whether a node was killed.

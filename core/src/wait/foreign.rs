@@ -3,7 +3,7 @@
 //!
 //! Such a scheduler (a pool of OS threads, a library of user-level threads)
 //! implements [`Foreign`]: it names its running task in one word, suspends the task,
-//! and resumes it when any thread unparks it. [`Foreigner`] makes a [`Wait`] of it.
+//! and resumes it when any thread unparks it. [`ForeignWait`] makes a [`Wait`] of it.
 //! A park may end too early, so each sleeper has a state word:
 //!
 //! ```text
@@ -83,12 +83,12 @@ pub unsafe trait Foreign: Sync {
 
 /// The [`Wait`] of the tasks of a foreign scheduler: it works for the calling task.
 #[derive(Clone, Copy)]
-pub struct Foreigner<'f> {
+pub struct ForeignWait<'f> {
     scheduler: &'f dyn Foreign,
     clock: &'f dyn Clock,
 }
 
-impl<'f> Foreigner<'f> {
+impl<'f> ForeignWait<'f> {
     /// Sleeps through `scheduler`; limits are measured by `clock`.
     pub const fn new(scheduler: &'f dyn Foreign, clock: &'f dyn Clock) -> Self {
         Self { scheduler, clock }
@@ -134,7 +134,7 @@ impl<'f> Foreigner<'f> {
 // SAFETY: `commit` runs before the park, with a waker that sets the sleeper's word.
 // The word is checked before and after each park, so an early wake is found there.
 // The task leaves only after the wake is complete, or if `commit` returned false.
-unsafe impl Wait for Foreigner<'_> {
+unsafe impl Wait for ForeignWait<'_> {
     unsafe fn sleep(&self, _: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
         // SAFETY: the caller's.
         unsafe { self.sleep_until(commit, None) };
@@ -147,7 +147,7 @@ unsafe impl Wait for Foreigner<'_> {
 
 // SAFETY: as above; the race decides which side came first, and a sleeper that
 // cannot withdraw waits for the wake.
-unsafe impl WaitFor for Foreigner<'_> {
+unsafe impl WaitFor for ForeignWait<'_> {
     unsafe fn sleep_for(
         &self,
         reason: Reason,
@@ -175,9 +175,9 @@ unsafe impl WaitFor for Foreigner<'_> {
     }
 }
 
-impl fmt::Debug for Foreigner<'_> {
+impl fmt::Debug for ForeignWait<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Foreigner({:p})", self.scheduler)
+        write!(f, "ForeignWait({:p})", self.scheduler)
     }
 }
 
@@ -252,7 +252,7 @@ mod tests {
     #[test]
     fn a_wake_that_comes_before_the_park_is_found() {
         let alone = Alone::new();
-        let foreigner = Foreigner::new(&alone, &alone);
+        let foreigner = ForeignWait::new(&alone, &alone);
         // SAFETY: each commit uses its waker at once, or drops it.
         unsafe {
             foreigner.sleep(Reason::new("test"), &mut |waker| {
@@ -267,7 +267,7 @@ mod tests {
     #[test]
     fn a_limit_holds_though_parks_return_early() {
         let alone = Alone::new();
-        let foreigner = Foreigner::new(&alone, &alone);
+        let foreigner = ForeignWait::new(&alone, &alone);
         let limit = Duration::from_nanos(10);
         let reason = Reason::new("test");
         // SAFETY: the commit drops the waker.
@@ -280,7 +280,7 @@ mod tests {
     #[test]
     fn an_event_that_cannot_be_withdrawn_ends_the_sleep() {
         let alone = Alone::new();
-        let foreigner = Foreigner::new(&alone, &alone);
+        let foreigner = ForeignWait::new(&alone, &alone);
         let kept = core::cell::Cell::new(None);
         // SAFETY: the waker is used once, in `withdraw`, which then returns false.
         let slept = unsafe {

@@ -24,9 +24,9 @@
 //!
 //! A sleep with a limit ([`WaitFor`]) is a [`Race`] between the event and the clock.
 //! A scheduler of another library does not have to implement any of this: if it can
-//! park and unpark, it implements [`Foreign`], and [`Foreigner`] is its [`Wait`].
+//! park and unpark, it implements [`Foreign`], and [`ForeignWait`] is its [`Wait`].
 
-mod bells;
+mod doorbells;
 mod event;
 mod foreign;
 mod futex;
@@ -36,9 +36,9 @@ mod waker;
 #[cfg(all(test, not(tsumugi_loom)))]
 pub(crate) mod threads;
 
-pub use bells::DoorbellSet;
+pub use doorbells::DoorbellSet;
 pub use event::{EventWord, Ticket};
-pub use foreign::{Foreign, ForeignTask, Foreigner};
+pub use foreign::{Foreign, ForeignTask, ForeignWait};
 pub use futex::Futex;
 pub use race::Race;
 pub use scheduler::{Interrupted, Spawn, Wait, WaitFor};

@@ -34,11 +34,11 @@ pub fn parcels(bytes: &[u8]) -> usize {
     machine.set_far(PEER);
     // No more than one lane can ever use, plus the largest request of a call.
     let mut chunks: Vec<LaneChunk<'_>> =
-        (0..2 * FarLane::places(&shape)).map(|_| LaneChunk::EMPTY).collect();
-    let mut places: Vec<ChunkPlace<'_>> = (0..FarLane::places(&shape)).map(|_| None).collect();
-    let mut lane = FarLane::new(&shape, &mut places).unwrap();
-    let mut ends = [MailEnd::EMPTY, MailEnd::EMPTY];
-    let mut mail = Mail::new(shape, &mut ends).unwrap();
+        (0..2 * NetworkLane::places(&shape)).map(|_| LaneChunk::EMPTY).collect();
+    let mut places: Vec<ChunkPlace<'_>> = (0..NetworkLane::places(&shape)).map(|_| None).collect();
+    let mut lane = NetworkLane::new(&shape, &mut places).unwrap();
+    let mut ends = [NetworkLaneEnd::EMPTY, NetworkLaneEnd::EMPTY];
+    let mut mail = NetworkLanes::new(shape, &mut ends).unwrap();
     mail.connect(PEER, &mut lane);
     mail.feed(&mut chunks);
     let mut wire = At { mail, own: Own(vec![7; 4096]) };
@@ -93,7 +93,7 @@ pub fn parcels(bytes: &[u8]) -> usize {
 
 /// A rank without neighbours except itself.
 struct At<'t> {
-    mail: Mail<'t>,
+    mail: NetworkLanes<'t>,
     own: Own,
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tsumugi_core::sync::UnsafeCell;
 use tsumugi_core::time::{Clock, Instant};
-use tsumugi_core::wait::{Foreign, ForeignTask, Foreigner, Reason, Wait, Waker};
+use tsumugi_core::wait::{Foreign, ForeignTask, ForeignWait, Reason, Wait, Waker};
 
 /// A scheduler of one task.
 struct Scheduler {
@@ -102,7 +102,9 @@ fn a_foreign_task_is_woken_and_only_while_it_lives() {
             true
         };
         // SAFETY: the event takes the waker out once.
-        unsafe { Foreigner::new(&*scheduler, &NoClock).sleep(Reason::new("model"), &mut publish) };
+        unsafe {
+            ForeignWait::new(&*scheduler, &NoClock).sleep(Reason::new("model"), &mut publish)
+        };
         // SAFETY: after it.
         event.answer.with(|answer| assert_eq!(unsafe { *answer }, 7));
         scheduler.token.lock().unwrap().has_ended = true;

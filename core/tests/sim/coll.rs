@@ -4,7 +4,7 @@ use super::*;
 use std::cell::Cell;
 use std::collections::VecDeque;
 use tsumugi_conformance::Seeded;
-use tsumugi_core::coll::{Climb, StepId, Tree, WORDS};
+use tsumugi_core::coll::{StepId, Tree, TreeCollective, WORDS};
 use tsumugi_core::mem::AddrError;
 use tsumugi_core::op::Op;
 use tsumugi_core::sim::{Actor, NetPartition, SimConfig, check};
@@ -17,7 +17,7 @@ const ROUNDS: u64 = 4;
 /// a sum.
 pub(super) struct Member<'c> {
     tree: Tree,
-    climb: Climb,
+    climb: TreeCollective,
     epoch: u64,
     /// The number of collectives that each rank has begun, summed over all ranks.
     begun: &'c Cell<u64>,
@@ -27,7 +27,7 @@ pub(super) struct Member<'c> {
 
 impl<'c> Member<'c> {
     fn new(tree: Tree, begun: &'c Cell<u64>) -> Self {
-        let climb = Climb::new(tree, 1, brought(tree.rank, 1));
+        let climb = TreeCollective::new(tree, 1, brought(tree.rank, 1));
         begun.set(begun.get() + 1);
         Self { tree, climb, epoch: 1, begun, refused: VecDeque::new(), ended: Ok(()) }
     }
@@ -60,7 +60,7 @@ impl<'c> Member<'c> {
                     self.epoch += 1;
                     self.begun.set(self.begun.get() + 1);
                     let value = brought(self.tree.rank, self.epoch);
-                    self.climb = Climb::new(self.tree, self.epoch, value);
+                    self.climb = TreeCollective::new(self.tree, self.epoch, value);
                 }
             }
         }

@@ -154,7 +154,7 @@ impl Control {
 
     /// Whether the rank has not been declared lost.
     pub fn is_alive(&self) -> bool {
-        !self.regions.is_struck()
+        !self.regions.is_marked_dead()
     }
 
     /// The table of the regions that the rank has registered.

@@ -231,7 +231,7 @@ fn a_death_ends_all_work_for_the_rank() {
         assert_eq!(pair.machines[0].under_way(), 1);
         let peer = &pair.machines[0].tables.peers[1];
         assert_eq!((peer.mirror_len, peer.acks, peer.revisit), (0, 0, false));
-        assert!(!peer.busy && !peer.stirred && peer.dues.is_empty() && peer.waiting.is_empty());
+        assert!(!peer.busy && !peer.credits_due && peer.dues.is_empty() && peer.waiting.is_empty());
         assert!(!pair.machines[0].wants_poll());
     }
     let died = Some(Err(RequestError::PeerLost { peer: PeerIndex(1) }));

@@ -11,8 +11,8 @@ use std::collections::VecDeque;
 use tsumugi_conformance::Seeded;
 use tsumugi_core::mem::PeerIndex;
 use tsumugi_core::msg::{
-    Copy, INLINE_WORDS, LaneTransport, Mail, MessageShape, Offer, Packet, PacketLoad, Returned,
-    Split, SplitSide,
+    Copy, INLINE_WORDS, LaneTransport, MessageShape, NetworkLanes, Offer, Packet, PacketLoad,
+    Returned, Split, SplitSide,
 };
 
 /// All connections between the ranks.
@@ -144,12 +144,12 @@ impl<'m> At<'_, 'm> {
         self.net.post.is_far(self.me, rank)
     }
 
-    fn mail(&mut self) -> &mut Mail<'m> {
+    fn mail(&mut self) -> &mut NetworkLanes<'m> {
         self.net.post.mail(self.me)
     }
 
     /// The lanes to other nodes, and this rank's memory.
-    fn mail_and_own(&mut self) -> (&mut Mail<'m>, Own<'_>) {
+    fn mail_and_own(&mut self) -> (&mut NetworkLanes<'m>, Own<'_>) {
         let Net { post, memory, .. } = &mut *self.net;
         let fetches = post.fetches();
         (post.mail(self.me), Own { memory: &mut memory[self.me], me: self.me, fetches })

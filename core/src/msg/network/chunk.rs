@@ -12,7 +12,7 @@
 use core::fmt;
 
 /// A piece of memory for the content of lanes, to be given to a
-/// [`Mail`](super::Mail).
+/// [`NetworkLanes`](super::NetworkLanes).
 pub struct LaneChunk<'t> {
     next: ChunkPlace<'t>,
     bytes: [u8; CHUNK_BYTES],

@@ -9,8 +9,8 @@ use crate::msg::shape::{MessageShape, SetupError};
 
 /// Both lanes between this rank and a far rank.
 #[derive(Debug)]
-pub struct MailEnd<'t> {
-    pub(super) lane: Option<&'t mut FarLane<'t>>,
+pub struct NetworkLaneEnd<'t> {
+    pub(super) lane: Option<&'t mut NetworkLane<'t>>,
     pub(super) links: [ListLink; 2],
     pub(super) is_ready: bool,
     pub(super) has_arrived: bool,
@@ -19,12 +19,12 @@ pub struct MailEnd<'t> {
 
 /// The lanes between two ranks, as one of the ranks keeps them.
 #[derive(Debug)]
-pub struct FarLane<'t> {
+pub struct NetworkLane<'t> {
     pub(super) out: Outbox<'t>,
     pub(super) inbox: Inbox<'t>,
 }
 
-impl<'t> FarLane<'t> {
+impl<'t> NetworkLane<'t> {
     /// Returns how many places for chunks a lane has.
     pub const fn places(shape: &MessageShape) -> usize {
         let (lines, slots) = chunks_of(shape);
@@ -57,7 +57,7 @@ impl<'t> FarLane<'t> {
     }
 }
 
-impl MailEnd<'_> {
+impl NetworkLaneEnd<'_> {
     /// An end that is not connected.
     pub const EMPTY: Self = Self {
         lane: None,
@@ -68,7 +68,7 @@ impl MailEnd<'_> {
     };
 }
 
-impl Linked<0> for MailEnd<'_> {
+impl Linked<0> for NetworkLaneEnd<'_> {
     fn link(&mut self) -> &mut ListLink {
         &mut self.links[0]
     }
@@ -77,7 +77,7 @@ impl Linked<0> for MailEnd<'_> {
     }
 }
 
-impl Linked<1> for MailEnd<'_> {
+impl Linked<1> for NetworkLaneEnd<'_> {
     fn link(&mut self) -> &mut ListLink {
         &mut self.links[1]
     }

@@ -23,18 +23,18 @@
 //!
 //! # How to drive it
 //!
-//! 1. [`connect`](Mail::connect) before the first packet to or from a rank: less
-//!    than a KiB for each. [`feed`](Mail::feed) with chunks whenever it
-//!    [is short](Mail::is_short) of them; at most [`FarLane::places`] for each
+//! 1. [`connect`](NetworkLanes::connect) before the first packet to or from a rank: less
+//!    than a KiB for each. [`feed`](NetworkLanes::feed) with chunks whenever it
+//!    [is short](NetworkLanes::is_short) of them; at most [`NetworkLane::places`] for each
 //!    lane are ever in use, by default 98 KiB, if both directions are full.
-//! 2. [`take`](Mail::take) each parcel that has come, then
-//!    [`poll_arrived`](Mail::poll_arrived): ranks with packets in their lanes.
+//! 2. [`take`](NetworkLanes::take) each parcel that has come, then
+//!    [`poll_arrived`](NetworkLanes::poll_arrived): ranks with packets in their lanes.
 //! 3. The calls of a [`LaneTransport`](super::LaneTransport) for far ranks.
-//! 4. [`poll_parcel`](Mail::poll_parcel) until `None`: send the parcel, then call
-//!    [`posted`](Mail::posted), or [`refused`](Mail::refused) if the network has
+//! 4. [`poll_parcel`](NetworkLanes::poll_parcel) until `None`: send the parcel, then call
+//!    [`posted`](NetworkLanes::posted), or [`refused`](NetworkLanes::refused) if the network has
 //!    no room: then the parcel is built again later. Do this also before the rank
 //!    stops polling for a while, as long as
-//!    [parcels are unsent](Mail::has_unsent).
+//!    [parcels are unsent](NetworkLanes::has_unsent).
 //!
 //! Progress: every call is wait-free, on one thread at a time.
 
@@ -49,7 +49,7 @@ mod window;
 
 pub use buffers::Buffers;
 pub use chunk::{ChunkPlace, LaneChunk};
-pub use lane::{FarLane, MailEnd};
+pub use lane::{NetworkLane, NetworkLaneEnd};
 pub use parcel::{PARCEL_BYTES_MIN, ParcelError};
 
 use self::chunk::Pool;
@@ -64,23 +64,26 @@ use crate::mutate;
 use core::fmt;
 
 /// The lanes between this rank and all far ranks.
-pub struct Mail<'t> {
+pub struct NetworkLanes<'t> {
     shape: MessageShape,
-    ends: &'t mut [MailEnd<'t>],
+    ends: &'t mut [NetworkLaneEnd<'t>],
     /// Ends that may have a parcel to be sent, and ends that got one.
     ready: IndexList<0>,
     arrived: IndexList<1>,
     pool: Pool<'t>,
 }
 
-impl<'t> Mail<'t> {
+impl<'t> NetworkLanes<'t> {
     /// Makes the lanes of a job's machine, one end for each rank, none connected.
     ///
     /// # Errors
     ///
     /// [`SetupError::Shape`] if the shape is not valid; [`SetupError::Tables`] if there are
     /// fewer ends than ranks.
-    pub fn new(shape: MessageShape, ends: &'t mut [MailEnd<'t>]) -> Result<Self, SetupError> {
+    pub fn new(
+        shape: MessageShape,
+        ends: &'t mut [NetworkLaneEnd<'t>],
+    ) -> Result<Self, SetupError> {
         if !shape.is_valid() {
             return Err(SetupError::Shape(shape));
         }
@@ -97,7 +100,7 @@ impl<'t> Mail<'t> {
     /// # Errors
     ///
     /// [`SetupError::Tables`]: the new table is shorter; nothing has happened.
-    pub fn grow(&mut self, ends: &'t mut [MailEnd<'t>]) -> Result<(), SetupError> {
+    pub fn grow(&mut self, ends: &'t mut [NetworkLaneEnd<'t>]) -> Result<(), SetupError> {
         let (entries, needed) = (ends.len(), self.ends.len());
         if entries < needed {
             return Err(SetupError::Tables { entries, needed });
@@ -112,7 +115,7 @@ impl<'t> Mail<'t> {
     /// # Panics
     ///
     /// If there is no such rank, or it has a lane.
-    pub fn connect(&mut self, rank: PeerIndex, lane: &'t mut FarLane<'t>) {
+    pub fn connect(&mut self, rank: PeerIndex, lane: &'t mut NetworkLane<'t>) {
         let before = self.ends[rank.0 as usize].lane.replace(lane);
         assert!(before.is_none(), "{rank} has a lane already");
     }
@@ -125,7 +128,7 @@ impl<'t> Mail<'t> {
     }
 
     /// Returns whether there may be too few chunks for the next call: then the
-    /// caller must feed it first, with [`FarLane::places`] chunks at least.
+    /// caller must feed it first, with [`NetworkLane::places`] chunks at least.
     #[inline]
     pub const fn is_short(&self) -> bool {
         let (lines, slots) = chunks_of(&self.shape);
@@ -187,7 +190,7 @@ impl<'t> Mail<'t> {
                 self.arrived.push(self.ends, from.0 as usize);
             }
         }
-        self.rouse(from);
+        self.schedule_pump(from);
         Ok(())
     }
 
@@ -226,7 +229,7 @@ impl<'t> Mail<'t> {
 
     /// Takes the report that the network has the last polled parcel to that rank.
     pub fn posted(&mut self, to: PeerIndex) {
-        if let Some((FarLane { out, inbox }, pool)) = self.lane_and_pool(to) {
+        if let Some((NetworkLane { out, inbox }, pool)) = self.lane_and_pool(to) {
             out.post(pool, inbox);
         }
         self.turn(to);
@@ -287,7 +290,7 @@ impl<'t> Mail<'t> {
     ) {
         let (lane, pool) = self.lane_and_pool(to).expect("a lane with room is connected");
         lane.out.push(pool, packet, load, buffers);
-        self.rouse(to);
+        self.schedule_pump(to);
     }
 
     /// Returns the next packet of the lane from that rank; it stays there.
@@ -329,11 +332,13 @@ impl<'t> Mail<'t> {
     /// Returns counts to that rank. Returns whether that rank had requested more.
     pub fn give_back(&mut self, from: PeerIndex, returned: Returned) -> bool {
         let shape = self.shape;
-        let Some((FarLane { out, inbox }, pool)) = self.lane_and_pool(from) else { return false };
+        let Some((NetworkLane { out, inbox }, pool)) = self.lane_and_pool(from) else {
+            return false;
+        };
         let was_starved = inbox.answer();
         let lines = inbox.give_back(pool, returned.slots);
         out.give_back(&shape, Returned { lines, ..returned }, was_starved);
-        self.rouse(from);
+        self.schedule_pump(from);
         was_starved
     }
 
@@ -347,7 +352,7 @@ impl<'t> Mail<'t> {
     pub fn set_starved(&mut self, to: PeerIndex) {
         if let Some(lane) = self.lane(to) {
             lane.out.ask();
-            self.rouse(to);
+            self.schedule_pump(to);
         }
     }
 
@@ -392,17 +397,17 @@ impl<'t> Mail<'t> {
         }
     }
 
-    fn lane(&mut self, rank: PeerIndex) -> Option<&mut FarLane<'t>> {
+    fn lane(&mut self, rank: PeerIndex) -> Option<&mut NetworkLane<'t>> {
         self.ends.get_mut(rank.0 as usize)?.lane.as_deref_mut()
     }
 
-    fn lane_and_pool(&mut self, rank: PeerIndex) -> Option<(&mut FarLane<'t>, &mut Pool<'t>)> {
+    fn lane_and_pool(&mut self, rank: PeerIndex) -> Option<(&mut NetworkLane<'t>, &mut Pool<'t>)> {
         let lane = self.ends.get_mut(rank.0 as usize)?.lane.as_deref_mut()?;
         Some((lane, &mut self.pool))
     }
 
     /// Puts a rank on the list of ranks that may have a parcel to be sent.
-    fn rouse(&mut self, rank: PeerIndex) {
+    fn schedule_pump(&mut self, rank: PeerIndex) {
         let index = rank.0 as usize;
         let end = &mut self.ends[index];
         let wants = end.lane.as_ref().is_some_and(|lane| lane.out.wants(&lane.inbox));
@@ -417,13 +422,13 @@ impl<'t> Mail<'t> {
         if core::mem::take(&mut self.ends[index].is_ready) {
             self.ready.remove(self.ends, index);
         }
-        self.rouse(rank);
+        self.schedule_pump(rank);
     }
 }
 
-impl fmt::Debug for Mail<'_> {
+impl fmt::Debug for NetworkLanes<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Mail({:?})", self.shape)
+        write!(f, "NetworkLanes({:?})", self.shape)
     }
 }
 

@@ -31,10 +31,10 @@ impl Node {
 
     /// Runs a rank: a step, a barrier, and so on.
     fn run(&self, place: u32, rounds: u64) {
-        let circle = NodeBarrier::new(place, self.ranks.len() as u32);
+        let barrier = NodeBarrier::new(place, self.ranks.len() as u32);
         for round in 1..=rounds {
             self.done[place as usize].store(round, Ordering::Relaxed);
-            circle.meet(round, &Place { node: self, place }).unwrap();
+            barrier.meet(round, &Place { node: self, place }).unwrap();
             let all = self.done.iter().all(|done| done.load(Ordering::Relaxed) >= round);
             assert!(all, "{place} left round {round} too early");
         }

@@ -10,7 +10,7 @@ use std::vec::Vec;
 const SHAPE: MessageShape =
     MessageShape { peers: 2, lines: 8, slots: 4, slot_bytes: 256, quota: 4, mirror: 1 };
 /// The number of chunks that the lanes can have at most.
-const CHUNKS: usize = 2 * FarLane::places(&SHAPE);
+const CHUNKS: usize = 2 * NetworkLane::places(&SHAPE);
 const A: PeerIndex = PeerIndex(0);
 const B: PeerIndex = PeerIndex(1);
 
@@ -37,25 +37,25 @@ impl Buffers for Fetchable {
     }
 }
 
-fn mail() -> Mail<'static> {
+fn mail() -> NetworkLanes<'static> {
     mail_of(SHAPE)
 }
 
-fn mail_of(shape: MessageShape) -> Mail<'static> {
-    let ends = Vec::leak((0..2).map(|_| MailEnd::EMPTY).collect());
-    let mut mail = Mail::new(shape, ends).unwrap();
+fn mail_of(shape: MessageShape) -> NetworkLanes<'static> {
+    let ends = Vec::leak((0..2).map(|_| NetworkLaneEnd::EMPTY).collect());
+    let mut mail = NetworkLanes::new(shape, ends).unwrap();
     for rank in [A, B] {
-        let places = Vec::leak((0..FarLane::places(&shape)).map(|_| None).collect());
-        mail.connect(rank, Box::leak(Box::new(FarLane::new(&shape, places).unwrap())));
+        let places = Vec::leak((0..NetworkLane::places(&shape)).map(|_| None).collect());
+        mail.connect(rank, Box::leak(Box::new(NetworkLane::new(&shape, places).unwrap())));
     }
-    let chunks = 2 * FarLane::places(&shape);
+    let chunks = 2 * NetworkLane::places(&shape);
     mail.feed(Vec::leak((0..chunks).map(|_| LaneChunk::EMPTY).collect()));
     assert!(!mail.is_short());
     mail
 }
 
 /// All parcels to be sent, each of at most `bytes_max` bytes.
-fn parcels(mail: &mut Mail<'_>, bytes_max: usize) -> Vec<Vec<u8>> {
+fn parcels(mail: &mut NetworkLanes<'_>, bytes_max: usize) -> Vec<Vec<u8>> {
     let mut into = vec![0; bytes_max];
     let mut parcels = Vec::new();
     while let Some((to, len)) = mail.poll_parcel(&mut into) {
@@ -141,7 +141,7 @@ fn a_refused_parcel_is_sent_later_with_more_packets() {
 }
 
 /// Sends one packet and takes it.
-fn one(a: &mut Mail<'_>, b: &mut Mail<'_>) {
+fn one(a: &mut NetworkLanes<'_>, b: &mut NetworkLanes<'_>) {
     a.push(B, &inline(1, 0), PacketLoad::Inline(0), &mut Memory(Vec::new()));
     for parcel in parcels(a, 1024) {
         b.take(A, &parcel).unwrap();
@@ -198,11 +198,11 @@ fn a_parcel_carries_the_count_that_was_taken_before_its_packets() {
     let mut a = mail_of(MessageShape { lines: 64, ..SHAPE });
     let mut b = mail_of(MessageShape { lines: 64, ..SHAPE });
     let mut memory = Memory(vec![0; 256]);
-    let push = |a: &mut Mail<'_>, memory: &mut Memory, taken| {
+    let push = |a: &mut NetworkLanes<'_>, memory: &mut Memory, taken| {
         a.push(B, &inline(1, 200), PacketLoad::Inline(0), memory);
         a.give_back(B, Returned { taken, ..Returned::default() });
     };
-    let mut tell = |a: &mut Mail<'_>| {
+    let mut tell = |a: &mut NetworkLanes<'_>| {
         let mut into = vec![0; PARCEL_BYTES_MIN];
         let (to, len) = a.poll_parcel(&mut into).unwrap();
         a.posted(to);
@@ -465,10 +465,10 @@ fn a_chunk_is_freed_with_the_last_of_its_lines() {
 #[test]
 fn a_lane_with_a_bad_shape_is_refused() {
     let bad = MessageShape { lines: 7, ..SHAPE };
-    let places = Vec::leak((0..FarLane::places(&SHAPE)).map(|_| None).collect());
-    assert_eq!(FarLane::new(&bad, places).err(), Some(SetupError::Shape(bad)));
-    let ends = Vec::leak((0..2).map(|_| MailEnd::EMPTY).collect());
-    assert_eq!(Mail::new(bad, ends).err(), Some(SetupError::Shape(bad)));
+    let places = Vec::leak((0..NetworkLane::places(&SHAPE)).map(|_| None).collect());
+    assert_eq!(NetworkLane::new(&bad, places).err(), Some(SetupError::Shape(bad)));
+    let ends = Vec::leak((0..2).map(|_| NetworkLaneEnd::EMPTY).collect());
+    assert_eq!(NetworkLanes::new(bad, ends).err(), Some(SetupError::Shape(bad)));
 }
 
 #[test]
@@ -477,7 +477,7 @@ fn mail_keeps_its_packets_when_it_grows() {
     a.push(B, &inline(1, 4), PacketLoad::Inline(0), &mut Memory(vec![1; 4]));
     b.push(A, &inline(2, 4), PacketLoad::Inline(0), &mut Memory(vec![2; 4]));
     b.take(A, &parcels(&mut a, 1024)[0]).unwrap();
-    let ends = |count| Vec::leak((0..count).map(|_| MailEnd::EMPTY).collect());
+    let ends = |count| Vec::leak((0..count).map(|_| NetworkLaneEnd::EMPTY).collect());
     let refused = Err(SetupError::Tables { entries: 1, needed: 2 });
     assert_eq!(b.grow(ends(1)), refused);
     assert_eq!(b.grow(ends(2)), Ok(()));
@@ -489,8 +489,8 @@ fn mail_keeps_its_packets_when_it_grows() {
     a.take(B, &parcels(&mut b, 1024)[0]).unwrap();
     assert_eq!(a.peek(B), Some(inline(2, 4)));
     // The new rank can be connected; a rank beyond it has no lane.
-    let places = Vec::leak((0..FarLane::places(&SHAPE)).map(|_| None).collect());
-    b.connect(PeerIndex(2), Box::leak(Box::new(FarLane::new(&SHAPE, places).unwrap())));
+    let places = Vec::leak((0..NetworkLane::places(&SHAPE)).map(|_| None).collect());
+    b.connect(PeerIndex(2), Box::leak(Box::new(NetworkLane::new(&SHAPE, places).unwrap())));
     assert!(
         b.is_connected(PeerIndex(2)) && b.has_room(PeerIndex(2), 8) && !b.has_room(PeerIndex(2), 9)
     );
@@ -499,17 +499,17 @@ fn mail_keeps_its_packets_when_it_grows() {
 
 #[test]
 fn a_lane_needs_its_places_and_a_mail_its_ends() {
-    let needed = FarLane::places(&SHAPE);
+    let needed = NetworkLane::places(&SHAPE);
     let places = |count| -> &'static mut [ChunkPlace<'static>] {
         Vec::leak((0..count).map(|_| None).collect())
     };
     let short = SetupError::Tables { entries: needed - 1, needed };
-    assert_eq!(FarLane::new(&SHAPE, places(needed - 1)).err(), Some(short));
-    assert!(FarLane::new(&SHAPE, places(needed)).is_ok());
-    let ends = |count| Vec::leak((0..count).map(|_| MailEnd::EMPTY).collect());
+    assert_eq!(NetworkLane::new(&SHAPE, places(needed - 1)).err(), Some(short));
+    assert!(NetworkLane::new(&SHAPE, places(needed)).is_ok());
+    let ends = |count| Vec::leak((0..count).map(|_| NetworkLaneEnd::EMPTY).collect());
     let short = SetupError::Tables { entries: 1, needed: 2 };
-    assert_eq!(Mail::new(SHAPE, ends(1)).err(), Some(short));
-    assert!(Mail::new(SHAPE, ends(2)).is_ok());
+    assert_eq!(NetworkLanes::new(SHAPE, ends(1)).err(), Some(short));
+    assert!(NetworkLanes::new(SHAPE, ends(2)).is_ok());
 }
 
 /// Nothing is sent to a lost rank, and nothing from it waits here.
@@ -537,7 +537,7 @@ fn the_ranks_with_unsent_packets_take_turns() {
         a.push(to, &inline(1, 0), PacketLoad::Inline(0), &mut Memory(Vec::new()));
     }
     let mut into = [0; 1024];
-    let mut next = |a: &mut Mail<'_>| a.poll_parcel(&mut into).map(|(to, _)| to);
+    let mut next = |a: &mut NetworkLanes<'_>| a.poll_parcel(&mut into).map(|(to, _)| to);
     assert_eq!(
         (next(&mut a), next(&mut a)),
         (Some(A), Some(A)),
@@ -618,8 +618,8 @@ fn a_short_piece_is_not_cut_off() {
 /// neither.
 #[test]
 fn a_rank_without_a_lane_has_nothing() {
-    let ends = Vec::leak((0..2).map(|_| MailEnd::EMPTY).collect());
-    let mut mail = Mail::new(SHAPE, ends).unwrap();
+    let ends = Vec::leak((0..2).map(|_| NetworkLaneEnd::EMPTY).collect());
+    let mut mail = NetworkLanes::new(SHAPE, ends).unwrap();
     let mut memory = Memory(vec![7; 64]);
     for rank in [B, PeerIndex(2)] {
         assert!(!mail.is_connected(rank) && !mail.has_room(rank, 0) && !mail.keeps_back(rank));
