@@ -69,6 +69,7 @@ mod outcome;
 mod slot;
 mod table;
 mod ticket;
+mod waiter;
 
 pub use callback::Callback;
 pub use outcome::{Busy, Outcome, Why};

@@ -2,11 +2,11 @@
 //! access which field.
 
 use super::callback::Callback;
+use super::waiter::SlotWaiter;
 use crate::mem::AddrError;
 use crate::mutate;
 use crate::sync::{AtomicU64, Ordering, UnsafeCell};
 use crate::tag::Tag;
-use crate::wait::Waker;
 use core::mem::MaybeUninit;
 
 /// Largest buffer handle that a ticket can own.
@@ -19,14 +19,6 @@ pub(super) struct CompletionSlot {
     waiting: UnsafeCell<SlotWaiter>,
     result: UnsafeCell<Result<u64, AddrError>>,
     buffer: UnsafeCell<OwnedBuffer>,
-}
-
-/// What waits for the end of the operation.
-pub(super) enum SlotWaiter {
-    Nobody,
-    Callback(Callback),
-    Sleeper(Waker),
-    Task(core::task::Waker),
 }
 
 /// What `CompletionSlot::end` found, and what it leaves to its caller.
@@ -324,43 +316,6 @@ impl CompletionSlot {
 unsafe impl Sync for CompletionSlot {}
 // SAFETY: the same.
 unsafe impl Send for CompletionSlot {}
-
-impl SlotWaiter {
-    #[inline(always)]
-    pub(super) fn wake(self) {
-        match self {
-            Self::Nobody => {}
-            Self::Sleeper(waker) => waker.wake(),
-            Self::Task(waker) => wake_task(waker),
-            Self::Callback(callback) => unreachable!("{callback:?} is in a slot with a ticket"),
-        }
-    }
-}
-
-/// Wakes a task. The thread that completes an operation usually belongs to
-/// another part of the program than the task's executor, so a panic of the waker
-/// does not leave this function.
-#[cfg(feature = "unwind")]
-#[inline(never)]
-fn wake_task(waker: core::task::Waker) {
-    use std::panic::{AssertUnwindSafe, catch_unwind};
-    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
-        use std::io::Write as _;
-        let text = panic.downcast_ref::<&str>().copied();
-        let text = text.or(panic.downcast_ref::<std::string::String>().map(|text| &**text));
-        let text = text.unwrap_or("the panic value is not text");
-        let line = std::format!("tsumugi: the waker of a future panicked: {text}\n");
-        let _ = std::io::stderr().write_all(line.as_bytes());
-        // The value that was thrown may panic again when it is dropped.
-        core::mem::forget(panic);
-    }
-}
-
-#[cfg(not(feature = "unwind"))]
-#[inline(never)]
-fn wake_task(waker: core::task::Waker) {
-    waker.wake();
-}
 
 /// Drops the `B` at `buf`.
 ///

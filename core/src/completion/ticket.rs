@@ -1,8 +1,9 @@
 //! The caller's end of an operation in flight.
 
 use super::outcome::Outcome;
-use super::slot::{Armed, CompletionSlot, SlotWaiter};
+use super::slot::{Armed, CompletionSlot};
 use super::table::Completions;
+use super::waiter::SlotWaiter;
 use crate::mutate;
 use crate::tag::Tag;
 use crate::wait::{Interrupted, Reason, Wait, WaitFor};

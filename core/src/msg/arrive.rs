@@ -24,7 +24,7 @@ impl MessageMachine<'_> {
         let rank = PeerIndex(from as u32);
         if wire.peek(rank).is_none() {
             self.drop_log(from, taken_there);
-            self.feed(wire, from);
+            self.answer_starved(wire, from);
             return false;
         }
         if self.tables.peers[from].lost {
@@ -46,7 +46,7 @@ impl MessageMachine<'_> {
         if self.recent[0] != from as u32 {
             self.remember(from as u32);
         }
-        self.feed(wire, from);
+        self.answer_starved(wire, from);
         self.settle(wire, from);
         true
     }
@@ -69,7 +69,7 @@ impl MessageMachine<'_> {
             || matched >= self.shape.quota.div_ceil(4)
             || peer.here.slots != peer.told.slots;
         if is_much || is_starved && self.owes(wire, from) {
-            self.tell(wire, from);
+            self.return_credits(wire, from);
         }
     }
 
@@ -78,7 +78,7 @@ impl MessageMachine<'_> {
     /// with a known receive may always go; and grants the sender more, if it has
     /// used its quota up.
     #[inline(always)]
-    pub(super) fn feed<W: LaneTransport>(&mut self, wire: &mut W, from: usize) {
+    pub(super) fn answer_starved<W: LaneTransport>(&mut self, wire: &mut W, from: usize) {
         let is_wanted = !self.tables.peers[from].posted.is_empty()
             || !self.any_posted.is_empty()
             || self.is_probed;
@@ -101,7 +101,7 @@ impl MessageMachine<'_> {
             self.is_probed = false;
             peer.granted += more;
             peer.here.matched = peer.here.matched.wrapping_add(more);
-            self.tell(wire, from);
+            self.return_credits(wire, from);
         }
         self.urge_offers(from);
         let peer = &mut self.tables.peers[from];
@@ -135,7 +135,7 @@ impl MessageMachine<'_> {
 
     /// Returns credits to the sender. Never called with none: so a request for
     /// more stays open until there is more.
-    pub(super) fn tell<W: LaneTransport>(&mut self, wire: &mut W, from: usize) {
+    pub(super) fn return_credits<W: LaneTransport>(&mut self, wire: &mut W, from: usize) {
         let peer = &mut self.tables.peers[from];
         peer.told = peer.here;
         if wire.give_back(PeerIndex(from as u32), peer.here) {

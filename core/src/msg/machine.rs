@@ -120,7 +120,7 @@ impl MessageMachine<'_> {
         let mut told = self.credits_due.first();
         while let Some(peer) = told {
             if !self.tables.peers[peer].lost && self.owes(wire, peer) {
-                self.tell(wire, peer);
+                self.return_credits(wire, peer);
             }
             told = IndexList::<1>::after(self.tables.peers, peer);
         }
@@ -128,7 +128,7 @@ impl MessageMachine<'_> {
         // returned above, or its request is seen below.
         wire.fence();
         for from in 0..self.tables.peers.len() {
-            self.feed(wire, from);
+            self.answer_starved(wire, from);
         }
         while let Some(peer) = self.credits_due.pop(self.tables.peers) {
             self.tables.peers[peer].credits_due = false;
@@ -342,7 +342,7 @@ impl MessageMachine<'_> {
     }
 
     /// Notes that a request has a packet to send, as soon as there is room.
-    pub(super) fn owe(&mut self, index: usize, to: usize, due: DuePacket) {
+    pub(super) fn queue_packet(&mut self, index: usize, to: usize, due: DuePacket) {
         self.tables.requests[index].due = due;
         self.tables.peers[to].dues.push(self.tables.requests, index);
         self.schedule_pump(to);

@@ -178,6 +178,7 @@ mod outgoing;
 mod packet;
 mod receive;
 mod rendezvous;
+mod request_state;
 mod room;
 mod send;
 mod setup;

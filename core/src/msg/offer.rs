@@ -55,7 +55,7 @@ impl MessageMachine<'_> {
                 {
                     self.tables.requests[post].offered = OfferState::Cancelling;
                     let source = self.tables.requests[post].peer as usize;
-                    self.owe(post, source, DuePacket::Cancel);
+                    self.queue_packet(post, source, DuePacket::Cancel);
                     self.push_dues(wire, source);
                     false
                 }

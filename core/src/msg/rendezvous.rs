@@ -196,7 +196,7 @@ impl MessageMachine<'_> {
             return self.end(index, Some(RequestError::PeerLost { peer: rank }));
         }
         self.tables.requests[index].state = RequestState::Coming;
-        self.owe(index, source, DuePacket::Cts);
+        self.queue_packet(index, source, DuePacket::Cts);
         self.push_dues(wire, source);
     }
 
@@ -273,7 +273,7 @@ impl MessageMachine<'_> {
         packet: &Packet,
     ) {
         let Some(index) = self.named(packet.id, from, RequestState::Coming) else {
-            if !self.hear(packet.id, from, RequestState::Helping) {
+            if !self.peer_copied(packet.id, from, RequestState::Helping) {
                 self.counts.dropped += 1;
             }
             return;
@@ -287,7 +287,7 @@ impl MessageMachine<'_> {
 
     pub(super) fn take_fin(&mut self, from: usize, packet: &Packet) {
         let Some(index) = self.named(packet.id, from, RequestState::Told) else {
-            if !self.hear(packet.id, from, RequestState::Pushing) {
+            if !self.peer_copied(packet.id, from, RequestState::Pushing) {
                 self.counts.dropped += 1;
             }
             return;
@@ -319,7 +319,7 @@ impl MessageMachine<'_> {
         } else {
             entry.state = RequestState::Streaming;
             self.counts.through_slots += 1;
-            self.owe(index, from, DuePacket::Data);
+            self.queue_packet(index, from, DuePacket::Data);
         }
     }
 
@@ -414,7 +414,7 @@ impl MessageMachine<'_> {
             return self.end(index, error);
         }
         entry.state = RequestState::Closing;
-        self.owe(index, peer, due);
+        self.queue_packet(index, peer, due);
         self.push_dues(wire, peer);
     }
 

@@ -174,7 +174,7 @@ impl MessageMachine<'_> {
 
     /// Takes the report that the other side's part is copied, while this side
     /// copies.
-    pub(super) fn hear(&mut self, id: u32, from: usize, state: RequestState) -> bool {
+    pub(super) fn peer_copied(&mut self, id: u32, from: usize, state: RequestState) -> bool {
         let Some(index) = self.named(id, from, state) else { return false };
         let entry: &mut RequestEntry = &mut self.tables.requests[index];
         let is_it = entry.both == SplitProgress::Copying;

@@ -3,7 +3,8 @@
 extern crate std;
 
 use super::*;
-use crate::completion::slot::{Armed, DONE, SlotWaiter};
+use crate::completion::slot::{Armed, DONE};
+use crate::completion::waiter::SlotWaiter;
 use crate::wait::{Interrupted, Reason, Wait, WaitFor, Waker};
 use core::time::Duration;
 use std::collections::VecDeque;

@@ -57,7 +57,8 @@ impl<'t> Pool<'t> {
     ///
     /// If there is none: the caller did not check whether the pool is short.
     pub(super) fn take(&mut self) -> &'t mut LaneChunk<'t> {
-        let chunk = self.first.take().expect("no chunk is free: `Mail::feed` it while it is short");
+        let chunk =
+            self.first.take().expect("no chunk is free: `NetworkLanes::feed` it while it is short");
         self.first = chunk.next.take();
         self.free -= 1;
         chunk

@@ -249,7 +249,7 @@ impl<'t> Inbox<'t> {
     }
 
     /// Notes that all parcels before `acked` are being acknowledged to the peer.
-    pub(super) fn tell(&mut self, acked: u32) {
+    pub(super) fn acknowledge(&mut self, acked: u32) {
         self.acked = acked;
     }
 

@@ -243,7 +243,7 @@ impl<'t> Outbox<'t> {
     /// Notes that the network has the parcel that was built last.
     pub(super) fn post(&mut self, pool: &mut Pool<'t>, inbox: &mut Inbox<'_>) {
         let Some(built) = self.built.take() else { return };
-        inbox.tell(built.acked);
+        inbox.acknowledge(built.acked);
         if !built.is_numbered {
             return;
         }
