@@ -498,7 +498,7 @@ fn mail_keeps_its_packets_when_it_grows() {
 }
 
 #[test]
-fn a_lane_needs_its_places_and_a_mail_its_ends() {
+fn a_lane_needs_its_places_and_the_lanes_their_ends() {
     let needed = NetworkLane::places(&SHAPE);
     let places = |count| -> &'static mut [ChunkPlace<'static>] {
         Vec::leak((0..count).map(|_| None).collect())
