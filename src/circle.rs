@@ -8,11 +8,11 @@ use tsumugi_core::mem::{AddrError, LocalRank};
 use tsumugi_core::signal::Until;
 use tsumugi_core::sync::{AtomicU64, Ordering, spin_loop};
 use tsumugi_core::wait::Wait;
-use tsumugi_pvas::partition::{COLLECTIVE_WORDS, Control};
+use tsumugi_pvas::partition::{COLLECTIVE_WORDS, ControlBlock};
 use tsumugi_ult::{Here, SystemFutex, is_alone};
 
 impl Node {
-    fn control_at(&self, place: u32) -> &Control {
+    fn control_at(&self, place: u32) -> &ControlBlock {
         self.member().space().control(LocalRank(place))
     }
 }

@@ -47,7 +47,7 @@ use std::time::Duration;
 use tsumugi_core::excerpt::Excerpt;
 use tsumugi_core::msg::MatchingDesign;
 use tsumugi_core::wait::DoorbellSet;
-use tsumugi_pvas::Config as SpaceConfig;
+use tsumugi_pvas::SpaceConfig;
 use tsumugi_pvas::config::{ConfigError, parse_number};
 use tsumugi_pvas::distance::ByHand;
 use tsumugi_ult::SuspensionCheck;

@@ -29,7 +29,7 @@ use tsumugi_core::boot::{BootError, Bootstrap};
 use tsumugi_core::mem::Rank;
 use tsumugi_pvas::config::NODE;
 use tsumugi_pvas::detector::Launcher;
-use tsumugi_pvas::partition::State;
+use tsumugi_pvas::partition::RankState;
 use tsumugi_pvas::{Detector, Meeting, Member, NodeId, Nodes, Rest, attach};
 
 /// A job, and this process's place in it.
@@ -236,7 +236,7 @@ fn has_failed(own: &Member) -> bool {
         return false;
     }
     let peers = own.neighbours().filter(|rank| *rank != own.rank());
-    peers.into_iter().any(|rank| own.control_of(rank).state() == State::Failed)
+    peers.into_iter().any(|rank| own.control_of(rank).state() == RankState::Failed)
 }
 
 fn grace(config: &Config) -> Duration {

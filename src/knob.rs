@@ -12,7 +12,7 @@ use tsumugi_backends::boot::env as boot;
 use tsumugi_pvas::config as space;
 use tsumugi_pvas::config::{HugePages, Peers, Populate};
 use tsumugi_pvas::distance::CHUNK_BYTES;
-use tsumugi_pvas::partition::{Shape, ShapeError};
+use tsumugi_pvas::partition::{PartitionShape, ShapeError};
 use tsumugi_pvas::space::limits;
 
 /// An environment variable.
@@ -38,7 +38,7 @@ impl Config {
     /// [`ShapeError`] if the partitions of such a job do not fit in the address
     /// space.
     pub fn knobs(&self, size: u32) -> Result<Vec<Knob>, ShapeError> {
-        let shape = Shape::fit(size, &self.space, limits())?;
+        let shape = PartitionShape::fit(size, &self.space, limits())?;
         let chosen = self.choose(size);
         let policy = |word: &str| word.to_owned();
         let set = |name, meaning, default: String, chosen: String| Knob {

@@ -19,7 +19,7 @@ use crate::node::Node;
 use crate::{Chosen, Runtime};
 use tsumugi_gas::lock::NODE_BYTES;
 use tsumugi_gas::page;
-use tsumugi_pvas::partition::{Control, Shape};
+use tsumugi_pvas::partition::{ControlBlock, PartitionShape};
 use tsumugi_pvas::space::windows_bytes;
 use tsumugi_pvas::{Direct, Nodes};
 use tsumugi_ult::footprint;
@@ -76,7 +76,7 @@ impl Ledger {
     pub const NODE_RANKS: u64 = NODE_RANKS;
 
     /// The tables of a rank with this configuration and partition.
-    pub fn new(chosen: &Chosen, shape: &Shape) -> Self {
+    pub fn new(chosen: &Chosen, shape: &PartitionShape) -> Self {
         let threads = footprint();
         let am::Footprint {
             bytes: calls_bytes,
@@ -99,7 +99,7 @@ impl Ledger {
             fixed_bytes: bytes as u64,
             rank_bytes: rank_bytes as u64,
         };
-        let mut tables: Vec<Table> = Control::parts()
+        let mut tables: Vec<Table> = ControlBlock::parts()
             .into_iter()
             .map(|(name, bytes)| table("control page", name, bytes))
             .collect();
@@ -282,7 +282,7 @@ mod tests {
 
     fn ledger(ranks: u32) -> Ledger {
         let config = Config::default().workers(2);
-        let shape = Shape::fit(ranks, &config.space, Limits::default()).unwrap();
+        let shape = PartitionShape::fit(ranks, &config.space, Limits::default()).unwrap();
         Ledger::new(&config.choose(ranks), &shape)
     }
 

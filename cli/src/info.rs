@@ -8,10 +8,10 @@ use std::fs;
 use std::time::Duration;
 use tsumugi::affinity;
 use tsumugi::boot::{self, env};
-use tsumugi::pvas::calibrate::{self, Calibration, Measured, Way};
+use tsumugi::pvas::calibrate::{self, Calibration, Measured, TransferMethod};
 use tsumugi::pvas::config::RANKS_MAX;
 use tsumugi::pvas::distance::{Distance, Thresholds};
-use tsumugi::pvas::partition::{Shape, ShapeError};
+use tsumugi::pvas::partition::{PartitionShape, ShapeError};
 use tsumugi::pvas::space::limits;
 use tsumugi::pvas::{HugePages, attach, cma};
 use tsumugi::{Config, Knob, Ledger};
@@ -55,7 +55,7 @@ fn configuration(ranks: u32) -> Result<String, Failure> {
 fn tables(ranks: u32) -> Result<String, Failure> {
     let config = Config::from_env()?;
     let of_node = if ranks > RANKS_MAX { Ledger::NODE_RANKS as u32 } else { ranks };
-    let shape = Shape::fit(of_node, &config.space, limits()).map_err(no_job)?;
+    let shape = PartitionShape::fit(of_node, &config.space, limits()).map_err(no_job)?;
     let ledger = Ledger::new(&config.choose(of_node), &shape);
     let sizes = [ranks.into(), 1_000, 1_000_000];
     let line = |name: String, bytes: &dyn Fn(u64) -> u64| {
@@ -182,16 +182,16 @@ fn messages(cpus: &[usize]) -> String {
 
 /// The least time of each way, by size.
 fn ways(measured: &Measured) -> String {
-    const WAYS: [(Way, &str); 9] = [
-        (Way::Inline, "in packet"),
-        (Way::Bounce, "slots"),
-        (Way::Push, "push"),
-        (Way::Pieces, "in pieces"),
-        (Way::Halves, "halves"),
-        (Way::HalvesInPieces, "halves in pieces"),
-        (Way::Stream, "streaming"),
-        (Way::Pull, "pull"),
-        (Way::Both, "both"),
+    const WAYS: [(TransferMethod, &str); 9] = [
+        (TransferMethod::Inline, "in packet"),
+        (TransferMethod::Bounce, "slots"),
+        (TransferMethod::Push, "push"),
+        (TransferMethod::Pieces, "in pieces"),
+        (TransferMethod::Halves, "halves"),
+        (TransferMethod::HalvesInPieces, "halves in pieces"),
+        (TransferMethod::Stream, "streaming"),
+        (TransferMethod::Pull, "pull"),
+        (TransferMethod::Both, "both"),
     ];
     let mut sizes: Vec<usize> = measured.timings.iter().map(|timing| timing.bytes).collect();
     sizes.sort_unstable();
@@ -199,7 +199,7 @@ fn ways(measured: &Measured) -> String {
     let header: Vec<&str> =
         std::iter::once("bytes").chain(WAYS.iter().map(|(_, name)| *name)).collect();
     let lines = sizes.into_iter().map(|bytes| {
-        let cell = |(way, _): &(Way, &str)| {
+        let cell = |(way, _): &(TransferMethod, &str)| {
             measured.ns(*way, bytes).map_or_else(|| "-".to_owned(), text::time)
         };
         std::iter::once(text::bytes(bytes as u64)).chain(WAYS.iter().map(cell)).collect()

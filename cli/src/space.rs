@@ -13,7 +13,7 @@ use std::hint::black_box;
 use std::ptr::NonNull;
 use std::time::Instant;
 use tsumugi::Rank;
-use tsumugi::pvas::populate::{By, Populated};
+use tsumugi::pvas::populate::{PopulateMethod, Populated};
 use tsumugi::pvas::space::Pages;
 use tsumugi::pvas::{HugePages, Member, Populate, Space, attach};
 use tsumugi_core::boot::{Bootstrap, CARD_BYTES_MAX};
@@ -74,8 +74,8 @@ fn facts(
     let (shape, policy) = (space.shape(), space.policy());
     let populated = |done: Populated| {
         let by = match done.by {
-            By::Kernel => "by the kernel",
-            By::Touch => "a page at a time",
+            PopulateMethod::Kernel => "by the kernel",
+            PopulateMethod::Touch => "a page at a time",
         };
         format!("{} in {} {by}", text::bytes(done.bytes), text::time(done.ns as f64))
     };

@@ -11,10 +11,10 @@ use tsumugi_core::mem::{Access, Need, RemoteAddr, Width};
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::random::SplitMix64;
 use tsumugi_core::sync::mapped::{AtomicU64, Ordering};
-use tsumugi_pvas::{Config, Direct, Member};
+use tsumugi_pvas::{Direct, Member, SpaceConfig};
 
 fn main() {
-    let members = Member::threads(4, &Config::default()).unwrap();
+    let members = Member::threads(4, &SpaceConfig::default()).unwrap();
     let direct = members[0].direct();
     let addrs = places(&members);
     let bare: Vec<usize> = addrs

@@ -10,7 +10,7 @@ use std::ptr::NonNull;
 use std::sync::Barrier;
 use std::time::Instant;
 use tsumugi_core::mem::MemorySource;
-use tsumugi_pvas::{Config, GlobalHeap, Member};
+use tsumugi_pvas::{GlobalHeap, Member, SpaceConfig};
 
 /// The system's allocator behind the same seam.
 struct Glibc;
@@ -45,7 +45,7 @@ unsafe impl MemorySource for Program {
 }
 
 fn main() {
-    let member = Member::threads(1, &Config::default()).unwrap().remove(0);
+    let member = Member::threads(1, &SpaceConfig::default()).unwrap().remove(0);
     println!(
         "{:>8} {:>6} {:>9} {:>9} {:>6} {:>11} {:>6}",
         "threads", "held", "glibc ns", "heap ns", "ratio", "program ns", "ratio"

@@ -8,7 +8,7 @@
 //! variables the program is a job of one rank, or its ranks are threads:
 //! [`Member::threads`].
 
-use crate::config::{self, Config, ConfigError, HugePages};
+use crate::config::{self, ConfigError, HugePages, SpaceConfig};
 use crate::culprit::Culprit;
 use crate::direct::Direct;
 use crate::exposed::ExposedArea;
@@ -16,8 +16,8 @@ use crate::heap::Heap;
 use crate::meet::{MeetError, Meeting, NodeId};
 use crate::nodes::Nodes;
 use crate::partition::{
-    COLLECTIVE_KEY, COLLECTIVE_WORDS, Control, Gone, Graves, STARTER_KEY, Shape, State, break_off,
-    declare_lost_as,
+    COLLECTIVE_KEY, COLLECTIVE_WORDS, ControlBlock, DeathLog, Gone, PartitionShape, RankState,
+    STARTER_KEY, break_off, declare_lost_as,
 };
 use crate::space::{Files, Space, SpaceError};
 use crate::sys;
@@ -117,7 +117,7 @@ impl Member {
     /// # Errors
     ///
     /// Those of [`Space::create`].
-    pub fn threads(size: u32, config: &Config) -> Result<Vec<Self>, SpaceError> {
+    pub fn threads(size: u32, config: &SpaceConfig) -> Result<Vec<Self>, SpaceError> {
         let space = Space::create(size, config)?;
         let nodes = Arc::new(Nodes::one(size));
         let member = |local| {
@@ -133,8 +133,8 @@ impl Member {
         let size = variable_number(config::SIZE)?;
         let text = variable(config::SHAPE)?;
         let malformed = |name, value| AttachError::Malformed { name, value: Excerpt::new(value) };
-        let shape = Shape::from_text(&text).ok_or(malformed(config::SHAPE, &text))?;
-        let policy = Config::from_env().map_err(AttachError::Number)?.policy;
+        let shape = PartitionShape::from_text(&text).ok_or(malformed(config::SHAPE, &text))?;
+        let policy = SpaceConfig::from_env().map_err(AttachError::Number)?.policy;
         let fds = fds.split(',').map(|fd| fd.parse().map_err(|_| malformed(config::FDS, fds)));
         let fds = fds.collect::<Result<Vec<RawFd>, _>>()?;
         let kinds = if policy.huge_pages == HugePages::Reserved { 2 } else { 1 };
@@ -157,7 +157,7 @@ impl Member {
             size: variable_number(config::SIZE)?,
             limit: MEET_WITHIN,
         };
-        Self::meet(&meeting, &Config::from_env().map_err(AttachError::Number)?)
+        Self::meet(&meeting, &SpaceConfig::from_env().map_err(AttachError::Number)?)
     }
 
     /// Makes this process a rank when the launcher is not tsumugi's: waits for the
@@ -171,7 +171,7 @@ impl Member {
     /// - [`AttachError::Space`]: the partitions cannot be mapped; the errors of
     ///   [`Space::adopt`].
     /// - [`AttachError::Taken`]: another process has taken the rank.
-    pub fn meet(meeting: &Meeting<'_>, config: &Config) -> Result<Self, AttachError> {
+    pub fn meet(meeting: &Meeting<'_>, config: &SpaceConfig) -> Result<Self, AttachError> {
         let files = Files::meet(meeting, config).map_err(AttachError::Meet)?;
         Self::adopt(&files, meeting.local)
     }
@@ -281,7 +281,7 @@ impl Member {
     }
 
     /// The head of this rank's partition.
-    pub fn control(&self) -> &Control {
+    pub fn control(&self) -> &ControlBlock {
         self.space.control(self.local)
     }
 
@@ -290,7 +290,7 @@ impl Member {
     /// # Panics
     ///
     /// If there is no such rank on this node.
-    pub fn control_of(&self, rank: Rank) -> &Control {
+    pub fn control_of(&self, rank: Rank) -> &ControlBlock {
         let local = self.local_of(rank);
         self.space.control(local.unwrap_or_else(|| panic!("{rank} is not on this node")))
     }
@@ -332,7 +332,7 @@ impl Member {
             return false;
         }
         self.culprit.declares(rank);
-        let is_news = self.graves().dig(gone);
+        let is_news = self.death_log().record(gone);
         if is_news {
             self.space.controls().for_each(|control| break_off(rank, control));
         }
@@ -346,17 +346,17 @@ impl Member {
 
     /// The ranks and nodes, other than this node, that have been declared dead.
     pub fn gone(&self) -> impl Iterator<Item = Gone> + '_ {
-        self.graves().iter()
+        self.death_log().iter()
     }
 
     /// The length of the list that [`gone`](Self::gone) walks: one load.
     #[inline]
     pub fn gone_count(&self) -> u32 {
-        self.graves().count()
+        self.death_log().count()
     }
 
-    fn graves(&self) -> &Graves {
-        self.space.control(LocalRank(0)).graves()
+    fn death_log(&self) -> &DeathLog {
+        self.space.control(LocalRank(0)).death_log()
     }
 
     /// The allocator for this rank's regions: memory that peers may reach.
@@ -406,7 +406,7 @@ impl Member {
 
     /// Declares that this rank is done: from here on its end is no failure.
     pub fn finish(&self) {
-        self.control().set_state(State::Finished);
+        self.control().set_state(RankState::Finished);
     }
 
     fn place(&self, offset: usize) -> NonNull<u8> {
@@ -469,15 +469,15 @@ mod tests {
 
     #[test]
     fn members_of_one_process_share_a_space() {
-        let config = Config::small();
+        let config = SpaceConfig::small();
         let members = Member::threads(3, &config).unwrap();
         for (rank, member) in (0..).zip(&members) {
             assert_eq!((member.rank(), member.size()), (Rank(rank), 3));
-            assert_eq!(member.control().state(), State::Running);
+            assert_eq!(member.control().state(), RankState::Running);
             assert_eq!(member.control().regions().len(), 2);
         }
         members[2].finish();
-        assert_eq!(members[0].control_of(Rank(2)).state(), State::Finished);
+        assert_eq!(members[0].control_of(Rank(2)).state(), RankState::Finished);
         let space = members[1].space();
         let exposed = members[1].exposed();
         assert!(space.is_exposed(LocalRank(1), exposed.start(), exposed.bytes() as u64));

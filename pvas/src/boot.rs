@@ -4,7 +4,7 @@
 
 use crate::attach::Member;
 use crate::futex::SharedFutex;
-use crate::partition::{BOOT_GONE, State};
+use crate::partition::{BOOT_GONE, RankState};
 use std::time::Duration;
 use tsumugi_core::boot::{BootError, Bootstrap, CARD_BYTES_MAX};
 use tsumugi_core::mem::{LocalRank, Rank};
@@ -69,7 +69,7 @@ impl Member {
     /// is found.
     #[cold]
     fn missing(&self) -> BootError {
-        let ended = |state| matches!(state, State::Finished | State::Failed);
+        let ended = |state| matches!(state, RankState::Finished | RankState::Failed);
         self.neighbours()
             .find(|rank| ended(self.control_of(*rank).state()))
             .map_or(BootError::Disconnected, |rank| BootError::PeerLost { rank })
@@ -85,11 +85,11 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
+    use crate::config::SpaceConfig;
     use crate::partition::declare_lost;
 
     fn members(size: u32) -> Vec<Member> {
-        Member::threads(size, &Config::small()).unwrap()
+        Member::threads(size, &SpaceConfig::small()).unwrap()
     }
 
     #[test]

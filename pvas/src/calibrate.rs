@@ -1,9 +1,9 @@
 //! Measures, at the start of a job, how far cores are from each other, and which
-//! way of moving bytes is fastest between them.
+//! method of moving bytes is fastest between them.
 //!
 //! ```text
 //!  leader: two threads, a core each     line trip ─► near or far
-//!          each way, each size ─► most of the quick rounds ─► Thresholds ─► heads
+//!          each method, each size ─► most of the quick rounds ─► Thresholds ─► heads
 //!  others: asleep in the barrier
 //! ```
 //!
@@ -18,17 +18,19 @@
 //! in most frames of 2 MiB, and in nearly twice that time in some. Two jobs differ
 //! in the frames that their lanes and buffers get, and so do their measurements.
 
-mod court;
-mod yard;
+mod method;
+mod ping_pong;
+mod copy_bench;
 mod pair;
 mod choose;
 
-pub use pair::{Measured, Timing, Way};
-pub use yard::SPLIT_LEAST;
+pub use copy_bench::SPLIT_LEAST;
+pub use method::TransferMethod;
+pub use pair::{Measured, Timing};
 
 use crate::attach::Member;
-use crate::distance::{ByHand, Distance, Found, Thresholds};
-use crate::gauge::{Bounds, Gauge};
+use crate::distance::{ByHand, Distance, MeasuredThresholds, Thresholds};
+use crate::distance_probe::{Bounds, DistanceProbe};
 use std::time::{Duration, Instant};
 use tsumugi_core::mem::{LocalRank, Rank};
 
@@ -79,7 +81,7 @@ impl Member {
         self.space().control(LocalRank(0)).place().publish(took_ns, |distance| {
             let of = measured[distance as usize].as_ref();
             let thresholds = of.map(|calibration| calibration.thresholds);
-            Found {
+            MeasuredThresholds {
                 thresholds: thresholds.unwrap_or(Thresholds::unmeasured(distance)).with(hand),
                 is_measured: of.is_some(),
                 sample_ns: of.and_then(|calibration| calibration.measured.sample_ns),
@@ -89,7 +91,7 @@ impl Member {
 
     /// How far this rank is from `rank`, and the thresholds for messages between
     /// them.
-    pub fn way_to(&self, rank: Rank) -> (Distance, Thresholds) {
+    pub fn distance_to(&self, rank: Rank) -> (Distance, Thresholds) {
         let distance = match self.local_of(rank) {
             Some(local) => self.control().place().distance(self.space().control(local).place()),
             None => Distance::Far,
@@ -97,12 +99,12 @@ impl Member {
         (distance, self.thresholds(distance))
     }
 
-    /// The gauge that notices when this rank and `rank` come nearer to each other
+    /// The probe that notices when this rank and `rank` come nearer to each other
     /// or move apart.
-    pub fn gauge_of(&self, rank: Rank) -> Gauge {
+    pub fn distance_probe_of(&self, rank: Rank) -> DistanceProbe {
         let place = self.space().control(LocalRank(0)).place();
         let [near, far] = [Distance::Near, Distance::Far].map(|of| place.sample_ns(of));
-        Gauge::new(self.way_to(rank).0, Bounds::of(near, far))
+        DistanceProbe::new(self.distance_to(rank).0, Bounds::of(near, far))
     }
 
     /// The thresholds for messages between ranks at this distance.

@@ -1,6 +1,6 @@
 //! How bytes move from one partition to another.
 //!
-//! | [`Mode`] | how | for |
+//! | [`CopyMode`] | how | for |
 //! |---|---|---|
 //! | `Plain` | the C library's copy | what the reader of the destination may find in the writer's cache |
 //! | `Pieces` | the processor's instruction for strings, 256 bytes at a time | short pushes into lines that another core holds |
@@ -15,24 +15,12 @@
 
 #[cfg(any(tsumugi_asan, tsumugi_tsan))]
 mod announced;
+mod mode;
 mod pieces;
 mod stream;
 
+pub use mode::CopyMode;
 use std::ptr::NonNull;
-
-/// How bytes are stored.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode {
-    /// With the C library's copy.
-    #[default]
-    Plain,
-    /// By the processor's instruction for strings, in short pieces; plain where
-    /// it has none.
-    Pieces,
-    /// Past the caches, by the widest stores that the processor has; plain
-    /// where it has none.
-    Streaming,
-}
 
 /// Copies `bytes` bytes. A release store after the copy publishes them, in every
 /// mode. Wait-free.
@@ -42,16 +30,16 @@ pub enum Mode {
 /// `from` can be read and `to` written for `bytes` bytes, the two do not overlap,
 /// and during the copy no other thread accesses `to` or writes `from`.
 #[inline]
-pub unsafe fn copy(mode: Mode, from: NonNull<u8>, to: NonNull<u8>, bytes: usize) {
+pub unsafe fn copy(mode: CopyMode, from: NonNull<u8>, to: NonNull<u8>, bytes: usize) {
     #[cfg(any(tsumugi_asan, tsumugi_tsan))]
     announced::copy(mode, from, to, bytes);
     match mode {
         // SAFETY: the caller's.
-        Mode::Plain => unsafe { from.copy_to_nonoverlapping(to, bytes) },
+        CopyMode::Plain => unsafe { from.copy_to_nonoverlapping(to, bytes) },
         // SAFETY: the caller's.
-        Mode::Pieces => unsafe { pieces::copy(from.as_ptr(), to.as_ptr(), bytes) },
+        CopyMode::Pieces => unsafe { pieces::copy(from.as_ptr(), to.as_ptr(), bytes) },
         // SAFETY: the caller's.
-        Mode::Streaming => unsafe { stream::copy(from.as_ptr(), to.as_ptr(), bytes) },
+        CopyMode::Streaming => unsafe { stream::copy(from.as_ptr(), to.as_ptr(), bytes) },
     }
 }
 

@@ -28,14 +28,14 @@ use tsumugi_core::mem::Rank;
 /// rank. See the module.
 #[derive(Debug, Default)]
 pub struct Culprit {
-    state: Mutex<State>,
+    state: Mutex<CulpritReport>,
     told: Condvar,
     /// The pipe to the launcher, for losses.
     losses: OnceLock<PipeWriter>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct State {
+struct CulpritReport {
     /// The launcher names a rank within this time after the first suspicion; zero:
     /// there is no launcher that does.
     within: Duration,
@@ -117,12 +117,12 @@ impl Culprit {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, CulpritReport> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl CulpritReport {
     /// How long the launcher's report may still take.
     fn left(&mut self) -> Duration {
         if self.within.is_zero() || self.known.is_some() {

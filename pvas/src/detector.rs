@@ -20,7 +20,7 @@
 
 use crate::attach::Member;
 use crate::config;
-use crate::partition::{State, declare_gone};
+use crate::partition::{RankState, declare_gone};
 use crate::sys;
 use std::io::{self, PipeReader, PipeWriter, Read};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -80,7 +80,7 @@ impl Detector {
         });
         let thread = thread::Builder::new().name("tsumugi-detector".into());
         let thread = thread.spawn(move || {
-            Round { member: &member, stopped: &stopped, rest, deaths, sentence: None }.go();
+            DetectorLoop { member: &member, stopped: &stopped, rest, deaths, sentence: None }.go();
         })?;
         Ok(Self { stop: Some(stop), thread: Some(thread) })
     }
@@ -116,7 +116,7 @@ impl Drop for Detector {
 }
 
 /// The work of a detector's thread.
-struct Round<'a> {
+struct DetectorLoop<'a> {
     member: &'a Member,
     stopped: &'a PipeReader,
     rest: Rest,
@@ -132,7 +132,7 @@ struct Sentence {
     kill_at: Option<Instant>,
 }
 
-impl Round<'_> {
+impl DetectorLoop<'_> {
     fn go(mut self) {
         let (own, size) = (self.member.local().0, self.member.space().size());
         for step in 1..size {
@@ -155,7 +155,7 @@ impl Round<'_> {
         let control = self.member.space().control(peer);
         let deadline = Instant::now() + ATTACH_WITHIN;
         while control.pid() == 0 {
-            if control.state() == State::Failed {
+            if control.state() == RankState::Failed {
                 return Watched::Passed;
             }
             if Instant::now() >= deadline {
@@ -224,12 +224,12 @@ impl Round<'_> {
         let controls = || self.member.space().controls();
         let control = self.member.space().control(dead);
         match control.state() {
-            State::Finished => return declare_gone(controls()),
-            State::Failed => {}
-            State::Starting | State::Running => {
+            RankState::Finished => return declare_gone(controls()),
+            RankState::Failed => {}
+            RankState::Starting | RankState::Running => {
                 // Only the first failure is named: later ranks may end because of
                 // it.
-                let is_first = controls().all(|control| control.state() != State::Failed)
+                let is_first = controls().all(|control| control.state() != RankState::Failed)
                     && self.member.gone_count() == 0;
                 let called = self.member.neighbours().nth(dead.0 as usize);
                 let called = called.expect("the node has this place");
@@ -264,7 +264,7 @@ impl Round<'_> {
         for rank in (1..=size).map(|step| LocalRank((own + step) % size)) {
             let control = self.member.space().control(rank);
             let is_here = control.pid_space() == self.member.control().pid_space();
-            if control.pid() != 0 && control.state() == State::Running && is_here {
+            if control.pid() != 0 && control.state() == RankState::Running && is_here {
                 // A process that has ended by now needs no signal.
                 let _ = sys::pidfd(control.pid())
                     .and_then(|process| sys::send_signal(process.as_fd(), signal));
@@ -290,16 +290,16 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
+    use crate::config::SpaceConfig;
     use std::process::{Child, Command, Stdio};
     use tsumugi_core::sync::Ordering;
 
     fn members(size: u32) -> Vec<Member> {
-        let config = Config {
+        let config = SpaceConfig {
             exposed_bytes: 16 << 20,
             heap_bytes: 64 << 20,
             stack_bytes: 16 << 20,
-            ..Config::default()
+            ..SpaceConfig::default()
         };
         Member::threads(size, &config).unwrap()
     }
@@ -373,7 +373,7 @@ mod tests {
         kill(&mut children[2]);
         until_lost(&members[2]);
         assert!(members[1].control().is_alive());
-        assert_eq!(members[1].control().state(), State::Finished);
+        assert_eq!(members[1].control().state(), RankState::Finished);
         kill(&mut children[0]);
     }
 

@@ -12,7 +12,7 @@
 use crate::config::Peers;
 use crate::futex::SharedFutex;
 use crate::nodes::Nodes;
-use crate::partition::Control;
+use crate::partition::ControlBlock;
 use crate::space::Space;
 use std::fmt;
 use std::ptr::NonNull;
@@ -203,7 +203,7 @@ impl Direct {
     /// Finds the head of a rank that is no neighbour, but may be on this node.
     #[cold]
     #[inline(never)]
-    fn look_up(&self, rank: Rank) -> Result<&Control, AddrError> {
+    fn look_up(&self, rank: Rank) -> Result<&ControlBlock, AddrError> {
         if self.is_whole && rank.0 < self.nodes.ranks() {
             return Err(AddrError::OtherNode { rank });
         }
@@ -245,17 +245,17 @@ impl Direct {
     /// The head of a neighbour's partition. The caller has checked that `rank` is a
     /// neighbour.
     #[inline(always)]
-    fn control(&self, rank: Rank) -> &Control {
+    fn control(&self, rank: Rank) -> &ControlBlock {
         debug_assert!(self.is_neighbour(rank));
         let at = self.base.wrapping_add((rank.0 as usize) << self.shift);
         // SAFETY: `at` is the head of a neighbour's partition, which `space` keeps
         // mapped.
-        unsafe { &*(at as *const Control) }
+        unsafe { &*(at as *const ControlBlock) }
     }
 
     /// This rank's place on its node.
     fn local_rank(&self) -> LocalRank {
-        let head: *const Control = self.control(self.rank);
+        let head: *const ControlBlock = self.control(self.rank);
         LocalRank(((head as usize - self.space.shape().base) >> self.shift) as u32)
     }
 }
@@ -313,6 +313,6 @@ impl fmt::Debug for Direct {
 
 #[cold]
 #[inline(never)]
-fn ring(target: &Control) {
+fn ring(target: &ControlBlock) {
     target.bells().ring(&SharedFutex);
 }

@@ -61,7 +61,7 @@ pub struct Thresholds {
     /// From this size on both sides copy, whatever the other thresholds are, if
     /// each side reaches the other's buffer.
     pub both_from: u64,
-    /// Up to this size a copy is made [in pieces](crate::copy::Mode::Pieces).
+    /// Up to this size a copy is made [in pieces](crate::copy::CopyMode::Pieces).
     pub pieces_max: u64,
     /// From this size on a message between two buffers that both lie outside of the
     /// partitions is copied by the kernel ([`cma`](crate::cma)), where that is
@@ -235,10 +235,10 @@ impl fmt::Display for Distance {
 }
 
 /// The result of the measurement at one distance.
-pub(crate) struct Found {
+pub(crate) struct MeasuredThresholds {
     pub(crate) thresholds: Thresholds,
     pub(crate) is_measured: bool,
-    /// A reading of the [`Gauge`](crate::Gauge).
+    /// A reading of the [`DistanceProbe`](crate::DistanceProbe).
     pub(crate) sample_ns: Option<u64>,
 }
 
@@ -247,7 +247,7 @@ pub(crate) struct Found {
 /// published yet. The leader writes it before the other ranks may go on.
 #[derive(Debug)]
 #[repr(C)]
-pub struct Place {
+pub struct CorePlacement {
     /// Ranks of one group are near each other; 0: the rank shares a core, or may
     /// share one.
     group: AtomicU32,
@@ -255,12 +255,12 @@ pub struct Place {
     /// thresholds are published.
     state: AtomicU32,
     took_ns: AtomicU64,
-    /// The gauge's reading at each distance; 0: not measured.
+    /// The probe's reading at each distance; 0: not measured.
     samples: [AtomicU64; Distance::ALL.len()],
     thresholds: [[AtomicU64; VALUES]; Distance::ALL.len()],
 }
 
-impl Place {
+impl CorePlacement {
     /// Sets the group of the rank.
     pub(crate) fn set_group(&self, group: u32) {
         self.group.store(group, Ordering::Relaxed);
@@ -277,10 +277,10 @@ impl Place {
     }
 
     /// Publishes the thresholds that both ends must use.
-    pub(crate) fn publish(&self, took_ns: u64, of: impl Fn(Distance) -> Found) {
+    pub(crate) fn publish(&self, took_ns: u64, of: impl Fn(Distance) -> MeasuredThresholds) {
         let mut state = PUBLISHED;
         for distance in Distance::ALL {
-            let Found { thresholds, is_measured, sample_ns } = of(distance);
+            let MeasuredThresholds { thresholds, is_measured, sample_ns } = of(distance);
             self.samples[distance as usize].store(sample_ns.unwrap_or(0), Ordering::Relaxed);
             state |= u32::from(is_measured) << distance as u32;
             let words = &self.thresholds[distance as usize];
@@ -306,7 +306,7 @@ impl Place {
         (Thresholds::from_values(values), state >> distance as u32 & 1 != 0)
     }
 
-    /// The gauge's reading at that distance, if it was measured.
+    /// The probe's reading at that distance, if it was measured.
     pub fn sample_ns(&self, distance: Distance) -> Option<u64> {
         if !self.thresholds(distance).1 {
             return None;
@@ -332,9 +332,9 @@ pub const CHUNK_BYTES: u64 = msg::Thresholds::DEFAULT.chunk as u64;
 mod tests {
     use super::*;
 
-    fn place(group: u32) -> Place {
-        // SAFETY: `Place` consists of atomics, for which all zeroes are valid.
-        let place: Place = unsafe { std::mem::zeroed() };
+    fn place(group: u32) -> CorePlacement {
+        // SAFETY: `CorePlacement` consists of atomics, for which all zeroes are valid.
+        let place: CorePlacement = unsafe { std::mem::zeroed() };
         place.set_group(group);
         place
     }
@@ -357,7 +357,11 @@ mod tests {
         let hand = ByHand { nt_from: Some(77), ..ByHand::default() };
         place.publish(5, |distance| {
             let thresholds = Thresholds::unmeasured(distance).with(&hand);
-            Found { thresholds, is_measured: distance == Distance::Near, sample_ns: Some(90) }
+            MeasuredThresholds {
+                thresholds,
+                is_measured: distance == Distance::Near,
+                sample_ns: Some(90),
+            }
         });
         let (near, is_measured) = place.thresholds(Distance::Near);
         assert_eq!((near.nt_from, near.direct_max, is_measured), (77, (1 << 20) - 1, true));

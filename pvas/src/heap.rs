@@ -191,7 +191,7 @@ impl Arena {
                 zero,
                 any_node,
                 exclusive,
-                tally.map(|_| commit as Commit),
+                tally.map(|_| commit as CommitCallback),
                 tally.map_or(ptr::null_mut(), |tally| ptr::from_ref(tally).cast_mut().cast()),
                 &mut arena,
             )
@@ -308,7 +308,7 @@ const ALIGN_MAX: usize = 64 << 10;
 
 /// The callback that mimalloc calls before an arena uses memory for the first time,
 /// and for the arena's tables, which are sparsely used.
-type Commit = extern "C" fn(bool, *mut c_void, usize, *mut bool, *mut c_void) -> bool;
+type CommitCallback = extern "C" fn(bool, *mut c_void, usize, *mut bool, *mut c_void) -> bool;
 
 extern "C" fn commit(
     is_commit: bool,
@@ -338,7 +338,7 @@ unsafe extern "C" {
         is_zero: bool,
         numa_node: c_int,
         exclusive: bool,
-        commit: Option<Commit>,
+        commit: Option<CommitCallback>,
         commit_arg: *mut c_void,
         arena: *mut mi::mi_arena_id_t,
     ) -> bool;

@@ -22,7 +22,7 @@
 //! | [`fence`] | an asymmetric fence between processes |
 //! | [`mod@copy`] | how bytes move between partitions |
 //! | [`distance`] | how far ranks are apart, and the thresholds for messages between them |
-//! | [`gauge`] | notices that the distance has changed |
+//! | [`distance_probe`] | notices that the distance has changed |
 //! | [`populate`] | allocates pages before their first use |
 //! | [`partition`] | the layout of one partition |
 //! | [`heap`] | the allocator of the rank's own memory |
@@ -35,7 +35,7 @@
 //! | [`direct`] | the load/store backend |
 //! | [`culprit`] | the rank that failed first, as the launcher reports it |
 //! | [`mod@attach`] | how a process becomes a rank |
-//! | `held` | ends a rank that was held off its processor for too long |
+//! | `fencing` | ends a rank that was held off its processor for too long |
 //! | [`detector`] | the failure detector where tsumugi's launcher does not watch |
 //! | [`calibrate`] | measures distances and thresholds |
 //! | [`boot`] | bootstrap within a node |
@@ -53,7 +53,7 @@ pub mod futex;
 pub mod fence;
 pub mod copy;
 pub mod distance;
-pub mod gauge;
+pub mod distance_probe;
 pub mod populate;
 pub mod partition;
 pub mod heap;
@@ -66,7 +66,7 @@ pub mod nodes;
 pub mod direct;
 pub mod culprit;
 pub mod attach;
-mod held;
+mod fencing;
 pub mod detector;
 pub mod calibrate;
 pub mod boot;
@@ -75,18 +75,18 @@ pub mod launch;
 mod planted;
 
 pub use attach::{AttachError, Member, attach};
-pub use config::{Config, ConfigError, HugePages, Peers, Policy, Populate};
+pub use config::{ConfigError, HugePages, Peers, Policy, Populate, SpaceConfig};
 pub use culprit::Culprit;
 pub use detector::{Detector, Rest};
 pub use direct::Direct;
 pub use distance::{Distance, Thresholds};
+pub use distance_probe::DistanceProbe;
 pub use exposed::ExposedArea;
 pub use futex::SharedFutex;
-pub use gauge::Gauge;
 pub use global::GlobalHeap;
 pub use heap::Heap;
-pub use launch::{Job, Launch, LaunchError, Outcome};
+pub use launch::{JobOutcome, Launch, LaunchError, LaunchedJob};
 pub use meet::{MeetError, Meeting, NodeId};
 pub use nodes::Nodes;
-pub use partition::{Control, State};
+pub use partition::{ControlBlock, RankState};
 pub use space::{Space, SpaceError};

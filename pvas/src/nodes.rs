@@ -114,7 +114,7 @@ impl Nodes {
 
     /// The node of `rank`, its place among the ranks of that node, and the number
     /// of those ranks; `None` if there is no such rank.
-    pub fn place(&self, rank: Rank) -> Option<Place> {
+    pub fn place(&self, rank: Rank) -> Option<NodePlacement> {
         if rank.0 >= self.ranks {
             return None;
         }
@@ -122,7 +122,7 @@ impl Nodes {
         let at = rank.0 - stretch.first;
         let node = stretch.node + at / stretch.each;
         let sizes = self.sizes.partition_point(|sizes| sizes.node <= node) - 1;
-        Some(Place {
+        Some(NodePlacement {
             node,
             local: LocalRank(stretch.before + at % stretch.each),
             size: self.sizes[sizes].size,
@@ -174,7 +174,7 @@ impl Nodes {
 
 /// The place of a rank on a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct NodePlacement {
     /// Its node.
     pub node: u32,
     /// The place of the rank among that node's ranks.
@@ -246,7 +246,7 @@ mod tests {
                 assert!(nodes.ranks_of(node).eq(own.iter().copied().map(Rank)), "{ids:?}");
                 for (local, rank) in (0..).zip(&own) {
                     let (local, size) = (LocalRank(local), own.len() as u32);
-                    let place = Place { node, local, size };
+                    let place = NodePlacement { node, local, size };
                     assert_eq!(nodes.place(Rank(*rank)), Some(place), "{ids:?}");
                     let near = nodes.neighbours(Rank(*rank));
                     let is_own = |rank: u32| own.contains(&rank);

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  0          control_bytes     exposed_offset  heap_offset    stacks_offset    bytes
-//!  ├─ Control ─┼─ starter ──╌╌╌──┼─ exposed ─────┼─ heap ───────┼─ stacks ────────┤
+//!  ├─ control ─┼─ starter ──╌╌╌──┼─ exposed ─────┼─ heap ───────┼─ stacks ────────┤
 //!  header      memory that       arrays that     the rank's     one area, cut up
 //!  regions     every rank        peers are       own buffers    by the scheduler
 //!  lot, bells  reaches at once   told of         and tables     of ULTs
@@ -12,18 +12,19 @@
 mod shape;
 mod header;
 mod report;
-mod graves;
+mod death_log;
 mod control;
 mod loss;
 
 pub use control::{
-    COLLECTIVE_KEY, COLLECTIVE_WORDS, CONTROL_BYTES, Control, REGIONS_MAX, STARTER_KEY, State,
+    COLLECTIVE_KEY, COLLECTIVE_WORDS, CONTROL_BYTES, ControlBlock, REGIONS_MAX, RankState,
+    STARTER_KEY,
 };
-pub use graves::Gone;
-pub(crate) use graves::Graves;
+pub(crate) use death_log::DeathLog;
+pub use death_log::Gone;
 pub use header::HeaderError;
 pub(crate) use loss::BOOT_GONE;
 pub(crate) use loss::{break_off, declare_lost_as};
 pub use loss::{declare_gone, declare_lost};
 pub use report::REPORT_BYTES_MAX;
-pub use shape::{Limits, Shape, ShapeError};
+pub use shape::{Limits, PartitionShape, ShapeError};

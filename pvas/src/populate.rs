@@ -22,7 +22,7 @@ use tsumugi_core::sync::{AtomicBool, AtomicU64, Ordering};
 
 /// How pages are populated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum By {
+pub enum PopulateMethod {
     /// The kernel, a range with one call.
     Kernel,
     /// This process, a page at a time.
@@ -37,7 +37,7 @@ pub struct Populated {
     /// How long it took, in nanoseconds.
     pub ns: u64,
     /// The way in which the pages were populated.
-    pub by: By,
+    pub by: PopulateMethod,
 }
 
 /// Populates pages, and counts them.
@@ -70,7 +70,7 @@ impl Tally {
         let first = range.start / PAGE_BYTES * PAGE_BYTES;
         let range = first..range.end.next_multiple_of(PAGE_BYTES);
         // SAFETY: the caller's contract is the same, and the range is whole pages.
-        if unsafe { populate(range.clone(), need) } == By::Touch {
+        if unsafe { populate(range.clone(), need) } == PopulateMethod::Touch {
             self.touches.store(true, Ordering::Relaxed);
         }
         self.bytes.fetch_add(range.len() as u64, Ordering::Relaxed);
@@ -79,7 +79,11 @@ impl Tally {
 
     /// The amount that was populated so far.
     pub fn populated(&self) -> Populated {
-        let by = if self.touches.load(Ordering::Relaxed) { By::Touch } else { By::Kernel };
+        let by = if self.touches.load(Ordering::Relaxed) {
+            PopulateMethod::Touch
+        } else {
+            PopulateMethod::Kernel
+        };
         let load = |word: &AtomicU64| word.load(Ordering::Relaxed);
         Populated { bytes: load(&self.bytes), ns: load(&self.ns), by }
     }
@@ -94,7 +98,7 @@ impl fmt::Debug for Tally {
 /// # Safety
 ///
 /// As [`Tally::populate`]; the range is whole pages.
-unsafe fn populate(range: Range<usize>, need: Need) -> By {
+unsafe fn populate(range: Range<usize>, need: Need) -> PopulateMethod {
     let advice = match need {
         Need::Read => libc::MADV_POPULATE_READ,
         Need::Write => libc::MADV_POPULATE_WRITE,
@@ -106,9 +110,9 @@ unsafe fn populate(range: Range<usize>, need: Need) -> By {
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
             // SAFETY: the caller's contract is the same.
             unsafe { touch(range, need) };
-            By::Touch
+            PopulateMethod::Touch
         }
-        _ => By::Kernel,
+        _ => PopulateMethod::Kernel,
     }
 }
 
@@ -158,7 +162,7 @@ mod tests {
             for (range, need) in ranges.into_iter().zip([Need::Write, Need::Read]) {
                 if by_kernel {
                     // SAFETY: the same.
-                    assert_eq!(unsafe { populate(range, need) }, By::Kernel);
+                    assert_eq!(unsafe { populate(range, need) }, PopulateMethod::Kernel);
                 } else {
                     // SAFETY: the same.
                     unsafe { touch(range, need) };

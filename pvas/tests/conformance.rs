@@ -8,7 +8,7 @@ use tsumugi_core::signal::{Until, Waiters};
 use tsumugi_core::sync::AtomicU64;
 use tsumugi_core::wait::{Reason, Wait, Waker};
 use tsumugi_pvas::partition::declare_lost;
-use tsumugi_pvas::{Config, Direct, Member};
+use tsumugi_pvas::{Direct, Member, SpaceConfig};
 
 /// Ranks that are threads of this process.
 struct Threads {
@@ -20,11 +20,11 @@ impl Fixture for Threads {
     type Memory = Direct;
 
     fn new(ranks: u32) -> Self {
-        let config = Config {
+        let config = SpaceConfig {
             exposed_bytes: 16 << 20,
             heap_bytes: 64 << 20,
             stack_bytes: 16 << 20,
-            ..Config::default()
+            ..SpaceConfig::default()
         };
         let members = Member::threads(ranks, &config).unwrap();
         let direct = members.iter().map(Member::direct).collect();

@@ -7,14 +7,14 @@ use tsumugi_core::mem::{
     Access, AddrError, LocalAddr, MemorySource, Need, Rank, RegionKey, RegisterError, RemoteAddr,
 };
 use tsumugi_pvas::partition::{COLLECTIVE_KEY, STARTER_KEY, declare_lost};
-use tsumugi_pvas::{Config, Member};
+use tsumugi_pvas::{Member, SpaceConfig};
 
 fn pair() -> (Member, Member) {
-    let config = Config {
+    let config = SpaceConfig {
         exposed_bytes: 16 << 20,
         heap_bytes: 64 << 20,
         stack_bytes: 16 << 20,
-        ..Config::default()
+        ..SpaceConfig::default()
     };
     let mut members = Member::threads(2, &config).unwrap();
     let second = members.pop().unwrap();

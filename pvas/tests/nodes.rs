@@ -5,16 +5,16 @@ use tsumugi_core::backend::{LoadStore, execute};
 use tsumugi_core::mem::{AddrError, LocalRank, Need, Rank, RemoteAddr};
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::signal::Until;
-use tsumugi_pvas::partition::{Gone, STARTER_KEY, State};
-use tsumugi_pvas::{Config, Member, Nodes};
+use tsumugi_pvas::partition::{Gone, RankState, STARTER_KEY};
+use tsumugi_pvas::{Member, Nodes, SpaceConfig};
 
 /// The three ranks of node 0 among the five of a job, with a gap between them.
 fn members() -> Vec<Member> {
-    let config = Config {
+    let config = SpaceConfig {
         exposed_bytes: 16 << 20,
         heap_bytes: 64 << 20,
         stack_bytes: 16 << 20,
-        ..Config::default()
+        ..SpaceConfig::default()
     };
     let nodes = Arc::new(Nodes::new([7, 3, 7, 7, 3]));
     let members = Member::threads(3, &config).unwrap();
@@ -68,7 +68,7 @@ fn deaths_are_recorded_by_rank() {
     assert!(members[0].declare_lost(Rank(2)) && !members[2].declare_lost(Rank(2)));
     let lost = Err(AddrError::PeerLost { rank: Rank(2) });
     assert_eq!(members[2].direct().resolve(starter(2), 8, Need::Read), lost);
-    assert_eq!(members[1].control().state(), State::Failed);
+    assert_eq!(members[1].control().state(), RankState::Failed);
     assert!(members.iter().all(|member| !member.is_alive(Rank(2))));
     assert_eq!(members[2].control().lot().lost(), Some(Rank(2)));
     assert!(members[0].is_alive(Rank(4)));

@@ -338,15 +338,15 @@ mod tests {
     use super::super::silence::LOOKS;
     use super::*;
     use std::sync::Arc;
-    use tsumugi_pvas::Config;
+    use tsumugi_pvas::SpaceConfig;
 
     /// The ranks of the first of two nodes, which have two ranks each.
     fn members() -> Vec<Member> {
-        let config = Config {
+        let config = SpaceConfig {
             exposed_bytes: 16 << 20,
             heap_bytes: 64 << 20,
             stack_bytes: 16 << 20,
-            ..Config::default()
+            ..SpaceConfig::default()
         };
         let nodes = Arc::new(Nodes::new([1, 1, 2, 2]));
         let members = Member::threads(2, &config).unwrap();

@@ -11,7 +11,7 @@ use tsumugi_gas::order::{Edge, Issued};
 use tsumugi_gas::table::{Agent, Record, Starter};
 use tsumugi_pvas::Member;
 use tsumugi_pvas::partition::STARTER_KEY;
-use tsumugi_ult::fences::Fences;
+use tsumugi_ult::internals::Fences;
 
 /// The machine's tables, which are freed with the state.
 pub(super) type Tables = (

@@ -43,8 +43,8 @@ use tsumugi_core::msg::{
 use tsumugi_core::sync::{AtomicBool, AtomicU32, Ordering};
 use tsumugi_core::wait::Waker;
 use tsumugi_pvas::calibrate::SPLIT_LEAST;
-use tsumugi_pvas::{Gauge, Member, cma, distance};
-use tsumugi_ult::biased::{BiasedGuard, BiasedLock};
+use tsumugi_pvas::{DistanceProbe, Member, cma, distance};
+use tsumugi_ult::internals::{BiasedGuard, BiasedLock};
 
 /// The messages of one rank.
 pub struct Messages {
@@ -61,9 +61,9 @@ pub struct Messages {
     deaths: DeathWatch,
     contexts: AtomicU32,
     neighbours: Neighbours,
-    /// For each neighbour the gauge of its distance, from the times of long copies;
+    /// For each neighbour the probe of its distance, from the times of long copies;
     /// and the words in which both sides claim parts of one copy.
-    gauges: Box<[Gauge]>,
+    probes: Box<[DistanceProbe]>,
     splits: Box<[[&'static Split; 2]]>,
     /// For each neighbour the process from which the kernel lets this rank copy, if
     /// it does; found out at the first use.
@@ -124,11 +124,11 @@ impl Messages {
         let own = neighbours.local(member.rank()).expect("a rank is one of its node");
         let board = boards.get(own.0 as usize).copied();
         let mut state = State::new(own, shape, chosen.messages, near, post, boards);
-        let gauges = (0..).map(PeerIndex).zip(neighbours.ranks()).map(|(peer, rank)| {
-            state.use_thresholds(peer, thresholds_of(&member.way_to(rank).1));
-            member.gauge_of(rank)
+        let probes = (0..).map(PeerIndex).zip(neighbours.ranks()).map(|(peer, rank)| {
+            state.use_thresholds(peer, thresholds_of(&member.distance_to(rank).1));
+            member.distance_probe_of(rank)
         });
-        let gauges = gauges.collect();
+        let probes = probes.collect();
         let kernels = neighbours.ranks().map(|_| OnceLock::new()).collect();
         Ok(Self {
             member: member.clone(),
@@ -139,7 +139,7 @@ impl Messages {
             deaths: DeathWatch::default(),
             contexts: AtomicU32::new(1),
             neighbours,
-            gauges,
+            probes,
             splits,
             kernels,
             far,
@@ -226,9 +226,9 @@ impl Messages {
         }
     }
 
-    /// The gauge of a neighbour. `None`: the peer is of another node.
-    fn gauge(&self, peer: PeerIndex) -> Option<&Gauge> {
-        self.gauges.get(peer.0 as usize)
+    /// The probe of a neighbour. `None`: the peer is of another node.
+    fn distance_probe(&self, peer: PeerIndex) -> Option<&DistanceProbe> {
+        self.probes.get(peer.0 as usize)
     }
 
     pub(super) fn work(&self) -> bool {
@@ -278,7 +278,8 @@ impl Messages {
     /// done.
     fn job_done(&self, job: &CopyJob, outcome: Outcome) -> Option<CopyJob> {
         let mut state = self.lock();
-        if let Some(distance) = self.gauge(job.copy.peer).and_then(Gauge::changed) {
+        if let Some(distance) = self.distance_probe(job.copy.peer).and_then(DistanceProbe::changed)
+        {
             let measured = self.member.thresholds(distance);
             state.use_thresholds(job.copy.peer, thresholds_of(&measured));
             state.near.use_pieces(job.copy.peer, measured.pieces_max);
@@ -297,10 +298,10 @@ impl Messages {
         if job.copy.by_kernel {
             return Some(Outcome::Moved(self.fetch_by_kernel(&job.copy)));
         }
-        if let Some(gauge) = self.gauge(peer) {
+        if let Some(probe) = self.distance_probe(peer) {
             // SAFETY: the machine lends both buffers to the message, and of a split
             // copy only the parts that this side has claimed.
-            let carry_out = |copy: &Copy| unsafe { carry_out_long(copy, gauge) };
+            let carry_out = |copy: &Copy| unsafe { carry_out_long(copy, probe) };
             let Some((id, side)) = job.split else {
                 carry_out(&job.copy);
                 return Some(Outcome::Moved(Ok(())));

@@ -25,8 +25,8 @@ use tsumugi_core::msg::{
 };
 use tsumugi_core::sync::{Ordering, fence};
 use tsumugi_core::wait::DoorbellSet;
-use tsumugi_pvas::copy::{self, Mode};
-use tsumugi_pvas::{Control, Gauge, Member, fence as halves};
+use tsumugi_pvas::copy::{self, CopyMode};
+use tsumugi_pvas::{ControlBlock, DistanceProbe, Member, fence as halves};
 use tsumugi_ult::SystemFutex;
 
 /// This rank's lanes, before the other ranks have their key.
@@ -54,7 +54,7 @@ pub(crate) struct NodeWire {
 
 /// The rank at the other end of a lane.
 struct Peer {
-    control: &'static Control,
+    control: &'static ControlBlock,
     bells: &'static DoorbellSet,
     /// Copies between its memory and ours go in pieces up to this length.
     pieces_max: u64,
@@ -143,7 +143,7 @@ impl Lanes {
             }
             let control = control_of(rank, member);
             let sleeps_fenced = self.is_registered && control.sleeps_fenced();
-            let pieces_max = member.way_to(rank).1.pieces_max;
+            let pieces_max = member.distance_to(rank).1.pieces_max;
             Ok(Peer { control, bells: control.bells(), pieces_max, sleeps_fenced })
         });
         let peers = peers.collect::<Result<_, Error>>()?;
@@ -179,8 +179,8 @@ pub(crate) fn far_footprint(ranks: u32) -> (usize, usize, usize) {
 }
 
 /// The control block of a rank of this node.
-fn control_of(rank: Rank, member: &Member) -> &'static Control {
-    let control: *const Control = member.control_of(rank);
+fn control_of(rank: Rank, member: &Member) -> &'static ControlBlock {
+    let control: *const ControlBlock = member.control_of(rank);
     // SAFETY: a space that has a heap is never unmapped.
     unsafe { &*control }
 }
@@ -354,25 +354,25 @@ impl Peer {
 /// lent to the message.
 unsafe fn carry_out(copy: &Copy, in_pieces: bool) {
     between(copy, |mode, from, to, len| {
-        let mode = if in_pieces { Mode::Pieces } else { mode };
+        let mode = if in_pieces { CopyMode::Pieces } else { mode };
         // SAFETY: the caller's promise; two buffers of messages do not overlap.
         unsafe { copy::copy(mode, from, to, len) };
     });
 }
 
-/// Copies the bytes of a long message; the gauge measures the distance of the peer.
+/// Copies the bytes of a long message; the probe measures the distance of the peer.
 ///
 /// # Safety
 ///
 /// That of [`carry_out`].
-pub(super) unsafe fn carry_out_long(copy: &Copy, gauge: &Gauge) {
+pub(super) unsafe fn carry_out_long(copy: &Copy, probe: &DistanceProbe) {
     // SAFETY: the caller's promise, as in `carry_out`.
-    between(copy, |mode, from, to, len| unsafe { gauge.copy(mode, from, to, len) });
+    between(copy, |mode, from, to, len| unsafe { probe.copy(mode, from, to, len) });
 }
 
 /// Runs a copy with its mode, unless there is nothing to copy.
-fn between(copy: &Copy, by: impl FnOnce(Mode, NonNull<u8>, NonNull<u8>, usize)) {
-    let mode = if copy.streaming { Mode::Streaming } else { Mode::Plain };
+fn between(copy: &Copy, by: impl FnOnce(CopyMode, NonNull<u8>, NonNull<u8>, usize)) {
+    let mode = if copy.streaming { CopyMode::Streaming } else { CopyMode::Plain };
     let ends = [copy.from, copy.to].map(|at| NonNull::new(at as *mut u8));
     if let [Some(from), Some(to)] = ends
         && from != to

@@ -16,7 +16,7 @@ use crate::launched::{is_running, numbers_after, passes, run, run_with, start, s
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
-use tsumugi::pvas::partition::{Limits, Shape};
+use tsumugi::pvas::partition::{Limits, PartitionShape};
 use tsumugi_conformance::cases::Case;
 use tsumugi_conformance::{Seeded, cases};
 
@@ -348,7 +348,8 @@ fn tables_grow_as_the_ledger_lists() {
 
 fn node_rank_bytes() -> u64 {
     let config = tsumugi::Config::default();
-    let shape = Shape::fit(2, &config.space, Limits::default()).expect("a job of two fits");
+    let shape =
+        PartitionShape::fit(2, &config.space, Limits::default()).expect("a job of two fits");
     tsumugi::Ledger::new(&config.choose(2), &shape).node_rank_bytes()
 }
 

@@ -4,7 +4,7 @@ use crate::launched::start_with;
 use std::path::Path;
 use std::time::Duration;
 use tsumugi::ult::sync::Semaphore;
-use tsumugi::ult::{Builder, State};
+use tsumugi::ult::{Builder, UltState};
 use tsumugi::{Error, Runtime};
 
 /// Each rank reports its ULTs on a signal, and leaves a trace.
@@ -64,7 +64,7 @@ pub fn play(rt: &Runtime) -> Result<(), Error> {
     while !asleep {
         tsumugi::ult::yield_now();
         rt.ults().dump(&mut |ult| {
-            asleep |= ult.name.as_deref() == Some("patient") && ult.state == State::Sleeping;
+            asleep |= ult.name.as_deref() == Some("patient") && ult.state == UltState::Sleeping;
         });
     }
     rt.barrier()?;

@@ -34,7 +34,7 @@ mod tally;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::process::ExitCode;
 use tsumugi as api;
-use tsumugi::pvas::{Config, Launch, Peers, Policy, Populate};
+use tsumugi::pvas::{Launch, Peers, Policy, Populate, SpaceConfig};
 use tsumugi_core::sync::{AtomicU64, Ordering};
 
 /// An allocator that counts the allocated bytes of the process.
@@ -88,11 +88,11 @@ fn launch(ranks: &str, role: &str) -> ExitCode {
         "readers" => Policy { peers: Peers::Read, populate: Populate::Peers, ..Policy::default() },
         _ => Policy::default(),
     };
-    let grace_ms = Config::from_env().expect("a case gives good variables").grace_ms;
-    let sizes = Config { heap_bytes: 1 << 30, stack_bytes: 2 << 30, ..Config::default() };
+    let grace_ms = SpaceConfig::from_env().expect("a case gives good variables").grace_ms;
+    let sizes = SpaceConfig { heap_bytes: 1 << 30, stack_bytes: 2 << 30, ..SpaceConfig::default() };
     let job = Launch::new(ranks.parse().expect("a number of ranks"))
         .program(own, ["--role", role])
-        .config(Config { policy, grace_ms, ..sizes })
+        .config(SpaceConfig { policy, grace_ms, ..sizes })
         .forward_signals(true)
         .start()
         .expect("a job that starts");

@@ -19,7 +19,7 @@
 //! never comes back.
 //!
 //! The owner's name is a word that no other thread has at the same time: for a
-//! worker, the address of its seat. A later worker may have the same address. It got
+//! worker, the address of its slot. A later worker may have the same address. It got
 //! that memory through the allocator from the earlier worker, and so sees all that
 //! the earlier worker did.
 //!
@@ -40,7 +40,8 @@
 use crate::fences::Fences;
 use crate::futex::os_yield;
 use core::fmt;
-use tsumugi_core::sync::{AtomicBool, AtomicU32, AtomicUsize, Ordering, mutant};
+use tsumugi_core::mutate;
+use tsumugi_core::sync::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 /// The owner of a lock or a word, if there is one.
 pub struct Bias<I = AtomicBool> {
@@ -54,7 +55,7 @@ pub struct Bias<I = AtomicBool> {
 
 /// The place where the owner marks that it is inside, perhaps in a word that it
 /// writes in any case. Only the owner calls `go_in` and `leave`.
-pub trait Inside {
+pub trait InsideMark {
     /// Marks the owner as inside.
     fn go_in(&self);
 
@@ -66,7 +67,7 @@ pub trait Inside {
     fn has_owner(&self) -> bool;
 }
 
-impl Inside for AtomicBool {
+impl InsideMark for AtomicBool {
     #[inline(always)]
     fn go_in(&self) {
         self.store(true, Ordering::Relaxed);
@@ -87,7 +88,7 @@ impl Inside for AtomicBool {
 
 /// The result of ending a bias.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum BiasEnd {
     /// There was no owner, or the bias had ended before.
     Before,
     /// The owner is outside, and will not go in again.
@@ -118,7 +119,7 @@ impl Bias {
     }
 }
 
-impl<I: Inside> Bias<I> {
+impl<I: InsideMark> Bias<I> {
     /// A bias without an owner; the owner will mark itself in `inside`.
     pub(crate) fn through(inside: I) -> Self {
         Self { owner: AtomicUsize::new(NOBODY), inside, streak: AtomicU32::new(0) }
@@ -192,10 +193,8 @@ impl<I: Inside> Bias<I> {
     /// threads may have seen it inside.
     #[inline(always)]
     pub fn is_still_of(&self, me: usize) -> bool {
-        if !mutant("bias_no_light") {
-            // Pairs with the heavy half in `look_inside`.
-            Fences::LIGHTEST.light();
-        }
+        // Pairs with the heavy half in `look_inside`.
+        mutate!("bias_no_light": Fences::LIGHTEST.light() => ());
         self.is_of(me)
     }
 
@@ -252,32 +251,27 @@ impl<I: Inside> Bias<I> {
     /// If several threads call at once, one of them runs `prepare`, with whether the
     /// owner is inside, before any thread uses atomic instructions in the owner's
     /// place. So such a thread finds what `prepare` wrote.
-    pub fn end(&self, me: usize, prepare: impl FnOnce(bool)) -> Ended {
+    pub fn end(&self, me: usize, prepare: impl FnOnce(bool)) -> BiasEnd {
         let mut owner = self.owner.load(Ordering::Relaxed);
         loop {
             if matches!(owner, SHARED | ENDING) {
-                return Ended::Before;
+                return BiasEnd::Before;
             }
             let next = if is_name(owner) { ENDING } else { SHARED };
             // Acquire: pairs with the Release in `note`.
             match self.owner.compare_exchange(owner, next, Ordering::Acquire, Ordering::Relaxed) {
-                Ok(_) if next == SHARED => return Ended::Before,
+                Ok(_) if next == SHARED => return BiasEnd::Before,
                 Ok(_) => break,
                 Err(changed) => owner = changed,
             }
         }
         let inside = if owner == me { self.is_inside() } else { self.look_inside() };
-        let is_early = mutant("bias_shared_early");
-        if is_early {
-            self.owner.store(SHARED, Ordering::Release);
-        }
+        mutate!("bias_shared_early": () => self.owner.store(SHARED, Ordering::Release));
         prepare(inside);
-        if !is_early {
-            // Release: pairs with the Acquire in `is_shared` and `end_and_wait`, so
-            // that those threads see what `prepare` wrote.
-            self.owner.store(SHARED, Ordering::Release);
-        }
-        if inside { Ended::Inside } else { Ended::Outside }
+        // Release: pairs with the Acquire in `is_shared` and `end_and_wait`, so
+        // that those threads see what `prepare` wrote.
+        mutate!("bias_shared_early": self.owner.store(SHARED, Ordering::Release) => ());
+        if inside { BiasEnd::Inside } else { BiasEnd::Outside }
     }
 
     /// Ends the bias and waits until its owner is outside. A thread other than the
@@ -309,16 +303,14 @@ impl<I: Inside> Bias<I> {
 
     /// Waits until the owner is outside, after the end of the bias found it inside.
     pub fn wait_outside(&self) {
-        while self.inside.has_owner() && !mutant("bias_no_wait") {
+        while mutate!("bias_no_wait": self.inside.has_owner() => false) {
             os_yield();
         }
     }
 
     fn look_inside(&self) -> bool {
-        if !mutant("bias_no_heavy") {
-            // Pairs with the light half in `is_still_of`.
-            Fences::LIGHTEST.heavy();
-        }
+        // Pairs with the light half in `is_still_of`.
+        mutate!("bias_no_heavy": Fences::LIGHTEST.heavy() => ());
         self.inside.has_owner()
     }
 }
@@ -379,9 +371,9 @@ mod tests {
         assert!(bias.note(ME) && bias.is_of(ME) && bias.is_inside());
         bias.leave();
         assert!(bias.enter(ME) && !bias.enter(OTHER));
-        assert_eq!(bias.end(OTHER, |inside| assert!(inside)), Ended::Inside);
+        assert_eq!(bias.end(OTHER, |inside| assert!(inside)), BiasEnd::Inside);
         assert!(bias.is_shared() && !bias.is_still_of(ME));
-        assert_eq!(bias.end(OTHER, |_| panic!("the bias has ended")), Ended::Before);
+        assert_eq!(bias.end(OTHER, |_| panic!("the bias has ended")), BiasEnd::Before);
         assert!(!bias.note(ME) && !bias.enter(ME), "a shared bias has no owner again");
     }
 
@@ -402,6 +394,6 @@ mod tests {
     fn the_owner_ends_its_bias_without_a_barrier() {
         let bias = Bias::new();
         assert!(bias.claim(ME) && !bias.claim(OTHER));
-        assert_eq!(bias.end(ME, |inside| assert!(!inside)), Ended::Outside);
+        assert_eq!(bias.end(ME, |inside| assert!(!inside)), BiasEnd::Outside);
     }
 }

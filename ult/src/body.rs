@@ -5,10 +5,10 @@
 //! ```
 //!
 //! A value that fits lies in the room itself; a larger one lies in a box that the
-//! room points to. The room does not keep the value's type. [`Body`] restores it: one
+//! room points to. The room does not keep the value's type. [`ClosureVtable`] restores it: one
 //! table of functions per closure type in the program.
 
-use crate::host::{Payload, catch};
+use crate::host::{PanicPayload, catch};
 use alloc::boxed::Box;
 use core::fmt;
 use core::marker::PhantomData;
@@ -16,55 +16,55 @@ use core::mem::{MaybeUninit, align_of, size_of};
 use tsumugi_core::sync::UnsafeCell;
 
 /// The result of a ULT: its value, or the panic that ended it.
-pub(crate) type Outcome<T> = Result<T, Payload>;
+pub(crate) type UltOutcome<T> = Result<T, PanicPayload>;
 
 /// The panic payload of a ULT that did not end before its scheduler did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cancelled;
 
 /// The operations on a room that holds a closure of one type.
-pub(crate) struct Body {
+pub(crate) struct ClosureVtable {
     /// Runs the closure and leaves its outcome in its place.
     ///
     /// # Safety
     ///
     /// The room holds the closure.
-    pub(crate) run: unsafe fn(&Room),
+    pub(crate) run: unsafe fn(&ClosureStorage),
     /// Runs the closure and writes its outcome to the given place.
     ///
     /// # Safety
     ///
     /// The room holds the closure; the place has the outcome's type.
-    pub(crate) call: unsafe fn(&Room, *mut ()),
+    pub(crate) call: unsafe fn(&ClosureStorage, *mut ()),
     /// Drops the outcome.
     ///
     /// # Safety
     ///
     /// The room holds the outcome.
-    pub(crate) drop_result: unsafe fn(&Room),
+    pub(crate) drop_result: unsafe fn(&ClosureStorage),
     /// Leaves [`Cancelled`] as the outcome. The argument: whether the closure was
     /// started.
     ///
     /// # Safety
     ///
     /// The room holds the closure, or, if the closure was started, nothing.
-    pub(crate) cancel: unsafe fn(&Room, bool),
+    pub(crate) cancel: unsafe fn(&ClosureStorage, bool),
 }
 
 /// Memory for a closure, then for its outcome.
-pub(crate) struct Room(UnsafeCell<MaybeUninit<Bytes>>);
+pub(crate) struct ClosureStorage(UnsafeCell<MaybeUninit<StorageBytes>>);
 
 #[repr(C, align(8))]
-struct Bytes([u8; ROOM_BYTES]);
+struct StorageBytes([u8; ROOM_BYTES]);
 
-impl Body {
+impl ClosureVtable {
     /// The table of functions for `F`.
     pub(crate) const fn of<T, F: FnOnce() -> T>() -> &'static Self {
         &Of::<T, F>::BODY
     }
 }
 
-impl Room {
+impl ClosureStorage {
     pub(crate) fn new() -> Self {
         Self(UnsafeCell::new(MaybeUninit::uninit()))
     }
@@ -112,44 +112,44 @@ impl Room {
 struct Of<T, F>(PhantomData<fn(F) -> T>);
 
 impl<T, F: FnOnce() -> T> Of<T, F> {
-    const BODY: Body = Body {
+    const BODY: ClosureVtable = ClosureVtable {
         run: Self::run,
         call: Self::call,
         drop_result: Self::drop_result,
         cancel: Self::cancel,
     };
 
-    unsafe fn run(room: &Room) {
+    unsafe fn run(room: &ClosureStorage) {
         // SAFETY: the caller promises that the room holds the closure, which is an `F`.
         let f = unsafe { room.take::<F>() };
-        let outcome: Outcome<T> = catch(f);
+        let outcome: UltOutcome<T> = catch(f);
         // SAFETY: the closure was taken out, so the room is empty.
         unsafe { room.put(outcome) }
     }
 
-    unsafe fn call(room: &Room, place: *mut ()) {
+    unsafe fn call(room: &ClosureStorage, place: *mut ()) {
         // SAFETY: the caller promises that the room holds the closure, which is an `F`.
         let f = unsafe { room.take::<F>() };
-        let outcome: Outcome<T> = catch(f);
+        let outcome: UltOutcome<T> = catch(f);
         // SAFETY: the caller promises that the place has the outcome's type.
-        unsafe { place.cast::<Outcome<T>>().write(outcome) }
+        unsafe { place.cast::<UltOutcome<T>>().write(outcome) }
     }
 
-    unsafe fn drop_result(room: &Room) {
+    unsafe fn drop_result(room: &ClosureStorage) {
         // SAFETY: the caller promises that the room holds the outcome.
-        let outcome = unsafe { room.take::<Outcome<T>>() };
+        let outcome = unsafe { room.take::<UltOutcome<T>>() };
         // A panic of the result's destructor is dropped: the ULT has ended, and the
         // panic hook has reported it.
         let _ = catch(|| drop(outcome));
     }
 
-    unsafe fn cancel(room: &Room, started: bool) {
+    unsafe fn cancel(room: &ClosureStorage, started: bool) {
         if !started {
             // SAFETY: a closure that never ran is still in the room.
             let f = unsafe { room.take::<F>() };
             let _ = catch(|| drop(f));
         }
-        let outcome: Outcome<T> = Err(Box::new(Cancelled));
+        let outcome: UltOutcome<T> = Err(Box::new(Cancelled));
         // SAFETY: the closure was taken out, so the room is empty.
         unsafe { room.put(outcome) }
     }
@@ -164,7 +164,7 @@ impl fmt::Display for Cancelled {
 impl core::error::Error for Cancelled {}
 
 const fn fits<V>() -> bool {
-    size_of::<V>() <= ROOM_BYTES && align_of::<V>() <= align_of::<Bytes>()
+    size_of::<V>() <= ROOM_BYTES && align_of::<V>() <= align_of::<StorageBytes>()
 }
 
 pub(crate) const ROOM_BYTES: usize = 40;
@@ -177,7 +177,7 @@ mod tests {
     fn values_of_any_size_and_alignment_can_be_put_and_taken() {
         #[repr(align(64))]
         struct Aligned(u8);
-        let room = Room::new();
+        let room = ClosureStorage::new();
         // SAFETY: each value is taken as the type that was put.
         unsafe {
             room.put(5u64);
@@ -194,17 +194,17 @@ mod tests {
         let witness = alloc::sync::Arc::new(());
         let held = witness.clone();
         let body = {
-            fn of<T, F: FnOnce() -> T>(_: &F) -> &'static Body {
-                Body::of::<T, F>()
+            fn of<T, F: FnOnce() -> T>(_: &F) -> &'static ClosureVtable {
+                ClosureVtable::of::<T, F>()
             }
             let closure = move || alloc::sync::Arc::strong_count(&held);
             let body = of(&closure);
-            let room = Room::new();
+            let room = ClosureStorage::new();
             // SAFETY: the room holds the closure, then its outcome.
             unsafe {
                 room.put(closure);
                 (body.cancel)(&room, false);
-                assert!(room.take::<Outcome<usize>>().unwrap_err().is::<Cancelled>());
+                assert!(room.take::<UltOutcome<usize>>().unwrap_err().is::<Cancelled>());
             }
             body
         };

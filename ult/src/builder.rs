@@ -7,10 +7,10 @@ use crate::future::block_on;
 use crate::join::JoinHandle;
 use crate::sched::Spawner;
 use crate::sched::current;
-use crate::sched::shared::Shared;
+use crate::sched::shared::SchedulerShared;
 use crate::sched::worker::Worker;
-use crate::slab::Slot;
-use crate::task::{Request, Traits};
+use crate::slab::TaskSlot;
+use crate::task::{SuspendRequest, Traits};
 use alloc::boxed::Box;
 use core::fmt;
 use core::future::Future;
@@ -167,7 +167,7 @@ impl Builder {
     ///
     /// What `f` and its result borrow stays valid until the ULT has ended, and its
     /// result is taken or dropped.
-    pub(crate) unsafe fn spawn_unbounded<T, F>(self, on: &Shared, f: F) -> JoinHandle<T>
+    pub(crate) unsafe fn spawn_unbounded<T, F>(self, on: &SchedulerShared, f: F) -> JoinHandle<T>
     where
         F: FnOnce() -> T + Send,
         T: Send,
@@ -192,7 +192,7 @@ impl Builder {
     /// # Safety
     ///
     /// As for `spawn_unbounded`.
-    unsafe fn inject<T, F>(self, shared: &Shared, f: F) -> Result<JoinHandle<T>, F>
+    unsafe fn inject<T, F>(self, shared: &SchedulerShared, f: F) -> Result<JoinHandle<T>, F>
     where
         F: FnOnce() -> T + Send,
         T: Send,
@@ -230,12 +230,12 @@ impl Builder {
 
     /// The traits that the options stand for; panics if the scheduler does not have
     /// them.
-    fn traits(&self, shared: &Shared) -> Traits {
+    fn traits(&self, shared: &SchedulerShared) -> Traits {
         self.try_traits(shared).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    fn try_traits(&self, shared: &Shared) -> Result<Traits, SpawnError> {
-        let workers = shared.seats.len();
+    fn try_traits(&self, shared: &SchedulerShared) -> Result<Traits, SpawnError> {
+        let workers = shared.worker_slots.len();
         if let Some(worker) = self.traits.worker.filter(|worker| *worker >= workers) {
             return Err(SpawnError::Worker { worker, workers });
         }
@@ -300,11 +300,11 @@ impl core::error::Error for SpawnError {}
 
 impl Spawn for Spawner {
     unsafe fn spawn_detached(&self, run: unsafe fn(*mut ()), data: *mut ()) -> bool {
-        struct Call(unsafe fn(*mut ()), *mut ());
+        struct DetachedCall(unsafe fn(*mut ()), *mut ());
         // SAFETY: the caller of `spawn_detached` promises that `run` may be called on
         // any thread.
-        unsafe impl Send for Call {}
-        let call = Call(run, data);
+        unsafe impl Send for DetachedCall {}
+        let call = DetachedCall(run, data);
         self.try_spawn(move || {
             let call = call;
             // SAFETY: the caller of `spawn_detached` promises that `run(data)` may be
@@ -417,7 +417,7 @@ where
             worker.note_spawned(slot);
             // SAFETY: we run as this ULT. After the call the worker may be another
             // one.
-            unsafe { parent.as_ref().ask(Request::RunFirst(slot)) }
+            unsafe { parent.as_ref().ask(SuspendRequest::RunFirst(slot)) }
         }
         _ => worker.spawned_with_traits(slot),
     }
@@ -431,7 +431,7 @@ where
 ///
 /// As for `Builder::spawn_unbounded`.
 #[inline(always)]
-unsafe fn fill_here<T, F>(f: F) -> (NonNull<Worker>, Slot)
+unsafe fn fill_here<T, F>(f: F) -> (NonNull<Worker>, TaskSlot)
 where
     F: FnOnce() -> T + Send,
     T: Send,

@@ -63,29 +63,29 @@ impl Default for SuspensionCheck {
 }
 
 /// The check's record of one ULT.
-pub(crate) struct Record(Lock<Known>);
+pub(crate) struct SuspensionRecord(Lock<KnownGuards>);
 
-struct Known {
-    guards: Vec<Guard>,
+struct KnownGuards {
+    guards: Vec<GuardRecord>,
     made: u64,
 }
 
 /// A `NoSuspend` that lives, or was forgotten (`mem::forget`).
-struct Guard {
+struct GuardRecord {
     number: u64,
     made_at: &'static Location<'static>,
     /// What the first suspension under the guard was for.
     broken_by: Option<&'static str>,
 }
 
-impl Record {
+impl SuspensionRecord {
     /// The record of a ULT, made now if there is none.
     ///
     /// # Safety
     ///
     /// `home` belongs to the calling ULT, as for [`Locals::find`].
     pub(crate) unsafe fn of(home: *mut *mut Locals) -> Arc<Self> {
-        let known = || Known { guards: Vec::new(), made: 0 };
+        let known = || KnownGuards { guards: Vec::new(), made: 0 };
         // SAFETY: `home` belongs to the caller; the value stays while its ULT runs.
         unsafe { &*Locals::find(home, place(), || Arc::new(Self(Lock::new(known())))) }.clone()
     }
@@ -104,7 +104,7 @@ impl Record {
     pub(crate) fn begins(&self, made_at: &'static Location<'static>) -> u64 {
         self.0.with(|known| {
             known.made += 1;
-            known.guards.push(Guard { number: known.made, made_at, broken_by: None });
+            known.guards.push(GuardRecord { number: known.made, made_at, broken_by: None });
             known.made
         })
     }
@@ -210,7 +210,8 @@ mod tests {
     fn guards_end_in_any_order() {
         let mut home: *mut Locals = core::ptr::null_mut();
         // SAFETY: `home` belongs to the test.
-        let (record, again) = unsafe { (Record::of(&mut home), Record::seen(&mut home)) };
+        let (record, again) =
+            unsafe { (SuspensionRecord::of(&mut home), SuspensionRecord::seen(&mut home)) };
         assert!(Arc::ptr_eq(&record, &again.unwrap()));
         let here = Location::caller();
         let [first, second, third] =

@@ -12,7 +12,7 @@
 //!
 //! For the owner the deque is last-in first-out, which keeps a tree of ULTs depth
 //! first and its memory small. For thieves it is first-in first-out, which gives them
-//! the big branches. [`Deque::take_first`] lets the owner use a deque as a fair
+//! the big branches. [`WorkDeque::take_first`] lets the owner use a deque as a fair
 //! queue.
 //!
 //! # How the ends meet
@@ -46,16 +46,15 @@ mod top;
 
 use crate::fences::Fences;
 use alloc::vec::Vec;
-use buffer::{Buffer, Header};
+use buffer::{BufferHeader, DequeBuffer};
 use core::hint::cold_path;
-use tsumugi_core::sync::{
-    AtomicBool, AtomicI64, AtomicPtr, CachePadded, Ordering, UnsafeCell, mutant,
-};
+use tsumugi_core::mutate;
+use tsumugi_core::sync::{AtomicBool, AtomicI64, AtomicPtr, CachePadded, Ordering, UnsafeCell};
 
 /// A queue of pointers; each function says which thread may call it.
-pub struct Deque<T> {
+pub struct WorkDeque<T> {
     thieves: CachePadded<Thieves>,
-    owner: CachePadded<Owner<T>>,
+    owner: CachePadded<OwnerState<T>>,
 }
 
 /// The end where thieves work; written by the holder of `busy`.
@@ -67,12 +66,12 @@ struct Thieves {
 }
 
 /// Written by the owner.
-struct Owner<T> {
+struct OwnerState<T> {
     bottom: AtomicI64,
-    buffer: AtomicPtr<Header<T>>,
+    buffer: AtomicPtr<BufferHeader<T>>,
     /// The limit of `bottom`: at this place the owner must look at `freed` again.
     limit: UnsafeCell<i64>,
-    retired: UnsafeCell<Vec<*mut Header<T>>>,
+    retired: UnsafeCell<Vec<*mut BufferHeader<T>>>,
     fences: Fences,
     /// Whether there are thieves.
     shared: bool,
@@ -90,12 +89,12 @@ pub enum Steal<T> {
 }
 
 // SAFETY: pointers are handed over whole; only the owner uses the owner's cells.
-unsafe impl<T: Send> Send for Deque<T> {}
+unsafe impl<T: Send> Send for WorkDeque<T> {}
 // SAFETY: as for `Send`; the calls that use the owner's cells are `unsafe fn`, and
 // only the owner may make them.
-unsafe impl<T: Send> Sync for Deque<T> {}
+unsafe impl<T: Send> Sync for WorkDeque<T> {}
 
-impl<T> Deque<T> {
+impl<T> WorkDeque<T> {
     /// An empty deque with room for `slots` items (a power of two) before it grows.
     /// Unless `shared`, there are no thieves.
     pub fn new(slots: usize, shared: bool, fences: Fences) -> Self {
@@ -105,9 +104,9 @@ impl<T> Deque<T> {
                 freed: AtomicI64::new(0),
                 busy: AtomicBool::new(false),
             }),
-            owner: CachePadded::new(Owner {
+            owner: CachePadded::new(OwnerState {
                 bottom: AtomicI64::new(0),
-                buffer: AtomicPtr::new(Buffer::new(slots).into_raw()),
+                buffer: AtomicPtr::new(DequeBuffer::new(slots).into_raw()),
                 limit: UnsafeCell::new(slots as i64),
                 retired: UnsafeCell::new(Vec::new()),
                 fences,
@@ -118,7 +117,7 @@ impl<T> Deque<T> {
 
     /// Bytes of the buffer of an empty deque with room for `slots`.
     pub(crate) const fn buffer_bytes(slots: usize) -> usize {
-        Buffer::<T>::bytes(slots)
+        DequeBuffer::<T>::bytes(slots)
     }
 
     /// Adds an item at the bottom.
@@ -135,7 +134,7 @@ impl<T> Deque<T> {
             return unsafe { self.push_full(bottom, item) };
         }
         // SAFETY: the current buffer lives as long as the deque.
-        let buffer = unsafe { Buffer::from_raw(self.owner.buffer.load(Ordering::Relaxed)) };
+        let buffer = unsafe { DequeBuffer::from_raw(self.owner.buffer.load(Ordering::Relaxed)) };
         self.put(buffer, bottom, item);
     }
 
@@ -150,9 +149,8 @@ impl<T> Deque<T> {
     }
 
     #[inline(always)]
-    fn put(&self, buffer: Buffer<T>, bottom: i64, item: *mut T) {
-        let order =
-            if mutant("deque_push_relaxed") { Ordering::Relaxed } else { Ordering::Release };
+    fn put(&self, buffer: DequeBuffer<T>, bottom: i64, item: *mut T) {
+        let order = mutate!("deque_push_relaxed": Ordering::Release => Ordering::Relaxed);
         // Release: pairs with the Acquire of a thief that looks at an item before it
         // claims it. The slot may then be older or newer than `bottom` shows.
         buffer.slot(bottom).store(item, order);
@@ -197,10 +195,8 @@ impl<T> Deque<T> {
         // Release: a thief that reads this `bottom` also sees the items below.
         self.owner.bottom.store(place, Ordering::Release);
         if self.owner.shared {
-            if !mutant("deque_pop_no_fence") {
-                // Pairs with the heavy half in `steal`.
-                self.owner.fences.light();
-            }
+            // Pairs with the heavy half in `steal`.
+            mutate!("deque_pop_no_fence": self.owner.fences.light() => ());
             if self.thieves.top.load(Ordering::Relaxed) > place {
                 cold_path();
                 // A thief has claimed the item. Release: as above.
@@ -248,7 +244,7 @@ impl<T> Deque<T> {
             return None;
         }
         // SAFETY: the current buffer lives as long as the deque.
-        let buffer = unsafe { Buffer::from_raw(self.owner.buffer.load(Ordering::Relaxed)) };
+        let buffer = unsafe { DequeBuffer::from_raw(self.owner.buffer.load(Ordering::Relaxed)) };
         let item = buffer.slot(place).load(Ordering::Relaxed);
         wants(item).then_some((place, item))
     }
@@ -271,7 +267,7 @@ impl<T> Deque<T> {
     }
 
     /// Finds room for one item more, in freed slots or a larger buffer.
-    unsafe fn make_room(&self, bottom: i64) -> Buffer<T> {
+    unsafe fn make_room(&self, bottom: i64) -> DequeBuffer<T> {
         // Without thieves, all slots below `top` are free. Acquire: pairs with the
         // Release in `steal`, after which the thief's slots may be reused.
         let freed = if self.owner.shared { &self.thieves.freed } else { &self.thieves.top };
@@ -281,12 +277,12 @@ impl<T> Deque<T> {
             |mask| self.owner.limit.with_mut(|limit| unsafe { *limit = freed + mask + 1 });
         let old_raw = self.owner.buffer.load(Ordering::Relaxed);
         // SAFETY: the current buffer lives as long as the deque.
-        let old = unsafe { Buffer::from_raw(old_raw) };
+        let old = unsafe { DequeBuffer::from_raw(old_raw) };
         if bottom - freed <= old.mask() {
             set_limit(old.mask());
             return old;
         }
-        let new = Buffer::new(2 * (old.mask() as usize + 1));
+        let new = DequeBuffer::new(2 * (old.mask() as usize + 1));
         for at in freed..bottom {
             new.slot(at).store(old.slot(at).load(Ordering::Relaxed), Ordering::Relaxed);
         }
@@ -299,22 +295,22 @@ impl<T> Deque<T> {
     }
 }
 
-impl<T> Drop for Deque<T> {
+impl<T> Drop for WorkDeque<T> {
     fn drop(&mut self) {
         let last = self.owner.buffer.load(Ordering::Relaxed);
         // SAFETY: no other thread has the deque any more; each buffer is in one
         // place, and comes from `into_raw`.
         self.owner.retired.with_mut(|retired| unsafe {
             for buffer in (*retired).drain(..).chain([last]) {
-                Buffer::from_raw(buffer).free();
+                DequeBuffer::from_raw(buffer).free();
             }
         });
     }
 }
 
-impl<T> core::fmt::Debug for Deque<T> {
+impl<T> core::fmt::Debug for WorkDeque<T> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "Deque(empty: {})", self.is_empty())
+        write!(f, "WorkDeque(empty: {})", self.is_empty())
     }
 }
 

@@ -1,9 +1,10 @@
 //! The size of a scheduler's tables, for planning the memory of a rank.
 
-use crate::deque::Deque;
+use crate::deque::WorkDeque;
 use crate::host::page_bytes;
-use crate::sched::shared::{SLOTS, Seat, Shared};
+use crate::sched::shared::SchedulerShared;
 use crate::sched::worker::Worker;
+use crate::sched::worker_slot::{SLOTS, WorkerSlot};
 use crate::task::Task;
 
 /// Bytes of a scheduler's tables. No field depends on the number of ranks in a job.
@@ -23,10 +24,10 @@ pub struct Footprint {
 /// The sizes of a scheduler's tables.
 pub fn footprint() -> Footprint {
     Footprint {
-        shared_bytes: size_of::<Shared>(),
+        shared_bytes: size_of::<SchedulerShared>(),
         worker_bytes: size_of::<Worker>()
-            + size_of::<Seat>()
-            + 2 * Deque::<Task>::buffer_bytes(SLOTS),
+            + size_of::<WorkerSlot>()
+            + 2 * WorkDeque::<Task>::buffer_bytes(SLOTS),
         ult_bytes: size_of::<Task>(),
         guard_bytes: page_bytes(),
     }

@@ -39,7 +39,7 @@ use tsumugi_core::wait::{
 #[must_use = "the scheduler is unregistered when its registration is dropped"]
 pub struct Registration {
     index: usize,
-    entry: *const Entry,
+    entry: *const ForeignEntry,
 }
 
 /// All places of the registry are taken.
@@ -53,7 +53,7 @@ pub struct Crowded;
 ///
 /// [`Crowded`] if [`FOREIGN_MAX`] schedulers are registered.
 pub fn register(scheduler: &'static dyn Foreign) -> Result<Registration, Crowded> {
-    let entry = Box::into_raw(Box::new(Entry { scheduler }));
+    let entry = Box::into_raw(Box::new(ForeignEntry { scheduler }));
     for (index, place) in PLACES.iter().enumerate() {
         // Release: `caller` must see the entry's content.
         let taken =
@@ -67,7 +67,7 @@ pub fn register(scheduler: &'static dyn Foreign) -> Result<Registration, Crowded
     Err(Crowded)
 }
 
-struct Entry {
+struct ForeignEntry {
     scheduler: &'static dyn Foreign,
 }
 
@@ -101,7 +101,7 @@ impl core::error::Error for Crowded {}
 
 /// A caller that is a task of a registered scheduler.
 #[derive(Clone, Copy)]
-pub(crate) struct Caller {
+pub(crate) struct ForeignCaller {
     pub(crate) scheduler: &'static dyn Foreign,
     task: ForeignTask,
     index: usize,
@@ -109,13 +109,13 @@ pub(crate) struct Caller {
 
 /// The calling task, if there is one. The caller is no ULT.
 #[cold]
-pub(crate) fn caller() -> Option<Caller> {
+pub(crate) fn caller() -> Option<ForeignCaller> {
     PLACES.iter().enumerate().find_map(|(index, place)| {
         // Acquire: pairs with `register`. SAFETY: entries are never freed once they
         // can be found.
         let entry = unsafe { place.load(Ordering::Acquire).as_ref() }?;
         let scheduler = entry.scheduler;
-        scheduler.current().map(|task| Caller { scheduler, task, index })
+        scheduler.current().map(|task| ForeignCaller { scheduler, task, index })
     })
 }
 
@@ -145,7 +145,7 @@ unsafe impl Foreign for Patient {
     }
 }
 
-impl Caller {
+impl ForeignCaller {
     /// Sleeps as the calling task.
     ///
     /// # Safety
@@ -190,7 +190,7 @@ impl<T> ByTask<T> {
     /// value is as good.
     pub(crate) fn of(
         &self,
-        caller: Caller,
+        caller: ForeignCaller,
         make: impl FnOnce() -> T,
         is_idle: impl Fn(&T) -> bool,
     ) -> Arc<T> {
@@ -217,7 +217,7 @@ impl time::Clock for Since {
     }
 }
 
-static PLACES: [AtomicPtr<Entry>; FOREIGN_MAX] =
+static PLACES: [AtomicPtr<ForeignEntry>; FOREIGN_MAX] =
     [const { AtomicPtr::new(ptr::null_mut()) }; FOREIGN_MAX];
 
 /// The most foreign schedulers of a process.

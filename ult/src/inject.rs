@@ -12,7 +12,8 @@
 //! Progress: `push` and `take_all` are lock-free.
 
 use core::ptr;
-use tsumugi_core::sync::{AtomicPtr, Ordering, mutant};
+use tsumugi_core::mutate;
+use tsumugi_core::sync::{AtomicPtr, Ordering};
 
 /// An item that can be queued: it has a pointer for the queue's use.
 ///
@@ -59,8 +60,7 @@ impl<T: Linked> Inject<T> {
             // SAFETY: the items are ours until the CAS succeeds.
             unsafe { (*oldest).link().store(first, Ordering::Relaxed) };
             // Release: pairs with the Acquire in `take_all`.
-            let order =
-                if mutant("inject_push_relaxed") { Ordering::Relaxed } else { Ordering::Release };
+            let order = mutate!("inject_push_relaxed": Ordering::Release => Ordering::Relaxed);
             match self.head.compare_exchange_weak(first, youngest, order, Ordering::Relaxed) {
                 Ok(_) => return,
                 Err(changed) => first = changed,
@@ -76,13 +76,13 @@ impl<T: Linked> Inject<T> {
             return;
         }
         // Acquire: pairs with the Release in `push`.
-        let mut item = if mutant("inject_load_then_store") {
+        let mut item = mutate!("inject_load_then_store":
+        self.head.swap(ptr::null_mut(), Ordering::Acquire)
+        => {
             let seen = self.head.load(Ordering::Acquire);
             self.head.store(ptr::null_mut(), Ordering::Release);
             seen
-        } else {
-            self.head.swap(ptr::null_mut(), Ordering::Acquire)
-        };
+        });
         let mut oldest = ptr::null_mut();
         while !item.is_null() {
             // SAFETY: the swap made the whole list ours.
@@ -100,7 +100,7 @@ impl<T: Linked> Inject<T> {
         }
     }
 
-    /// Whether the queue looked empty; see `Deque::is_empty`.
+    /// Whether the queue looked empty; see `WorkDeque::is_empty`.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.head.load(Ordering::Relaxed).is_null()

@@ -22,7 +22,7 @@
 //! - **If the child parks or yields**, the stack leaves the worker with all that is
 //!   on it. The innermost ULT is the one that sleeps, is woken and may resume on
 //!   another worker. The other ULTs on the stack wait for it in any case, because
-//!   each has joined the next. They are [`State::Lending`](crate::State::Lending)
+//!   each has joined the next. They are [`UltState::Lending`](crate::UltState::Lending)
 //!   meanwhile.
 //! - **If the child panics**, the panic is caught at the child's bottom frame, as
 //!   always.
@@ -46,16 +46,16 @@
 //!
 //! Progress: `join` blocks.
 
-use crate::body::Outcome;
+use crate::body::UltOutcome;
 use crate::limit::Limit;
 use crate::park::{Here, ult};
 use crate::sched::UltId;
 use crate::sched::current;
-use crate::sched::shared::Shared;
-use crate::sched::worker::{Claim, Worker};
-use crate::slab::Slot;
-use crate::stack::Head;
-use crate::task::{Follow, Joiner, Request, Task};
+use crate::sched::shared::SchedulerShared;
+use crate::sched::worker::{ClaimMode, Worker};
+use crate::slab::TaskSlot;
+use crate::stack::StackHead;
+use crate::task::{Follow, Joiner, SuspendRequest, Task};
 use core::fmt;
 use core::marker::PhantomData;
 use core::mem::{self, MaybeUninit};
@@ -65,7 +65,7 @@ use tsumugi_core::wait::{Interrupted, Reason, Wait};
 
 /// Owns the future result of a ULT.
 pub struct JoinHandle<T> {
-    slot: Slot,
+    slot: TaskSlot,
     result: PhantomData<T>,
 }
 
@@ -92,7 +92,7 @@ pub fn is_alone() -> bool {
 impl<T> JoinHandle<T> {
     /// The handle of a ULT that was just filled.
     #[inline(always)]
-    pub(crate) fn new(slot: Slot) -> Self {
+    pub(crate) fn new(slot: TaskSlot) -> Self {
         Self { slot, result: PhantomData }
     }
 
@@ -112,15 +112,17 @@ impl<T> JoinHandle<T> {
     // In builds without optimisation, all that is inlined here takes pages of stack,
     // which a caller would need in each of its own calls, too.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub fn join(self) -> Outcome<T> {
+    pub fn join(self) -> UltOutcome<T> {
         if let Some(worker) = current::worker() {
             // SAFETY: this thread's worker; we have the handle, and nothing suspends
             // before the claim is used.
             match unsafe { worker.as_ref().claim(self.slot) } {
-                // SAFETY: the ULT was claimed, and the joiner is the running ULT.
-                Some(Claim::Call(joiner)) => return unsafe { self.join_inline(worker, joiner) },
+                Some(ClaimMode::Call(joiner)) => {
+                    // SAFETY: the ULT was claimed, and the joiner is the running ULT.
+                    return unsafe { self.join_inline(worker, joiner) };
+                }
                 // SAFETY: as above.
-                Some(Claim::Switch(joiner, head)) => unsafe {
+                Some(ClaimMode::Switch(joiner, head)) => unsafe {
                     self.run_claimed(worker, joiner, head)
                 },
                 None => self.wait(),
@@ -138,13 +140,18 @@ impl<T> JoinHandle<T> {
     ///
     /// It was claimed for the running ULT, on this thread's worker.
     #[inline(always)]
-    unsafe fn run_claimed(&self, worker: NonNull<Worker>, joiner: Slot, head: NonNull<Head>) {
+    unsafe fn run_claimed(
+        &self,
+        worker: NonNull<Worker>,
+        joiner: TaskSlot,
+        head: NonNull<StackHead>,
+    ) {
         // SAFETY: the caller has claimed the ULT on this worker.
         if let Some(left) = unsafe { worker.as_ref().run_claimed(joiner, self.slot, head) } {
             let node = Joiner::new();
             let follow = Follow { joiner, child: self.slot, node: &node, left };
             // SAFETY: we run as the joiner again, if only to leave with this request.
-            unsafe { joiner.as_ref().ask(Request::Follow(follow)) };
+            unsafe { joiner.as_ref().ask(SuspendRequest::Follow(follow)) };
         }
     }
 
@@ -154,10 +161,10 @@ impl<T> JoinHandle<T> {
     ///
     /// It was claimed for the running ULT, on this thread's worker.
     #[inline(always)]
-    unsafe fn join_inline(self, worker: NonNull<Worker>, joiner: Slot) -> Outcome<T> {
+    unsafe fn join_inline(self, worker: NonNull<Worker>, joiner: TaskSlot) -> UltOutcome<T> {
         let slot = self.slot;
         mem::forget(self);
-        let mut outcome = MaybeUninit::<Outcome<T>>::uninit();
+        let mut outcome = MaybeUninit::<UltOutcome<T>>::uninit();
         // SAFETY: the caller has claimed the ULT; the place has the outcome's type.
         unsafe {
             worker.as_ref().set_current(slot);
@@ -189,7 +196,10 @@ impl<T> JoinHandle<T> {
     ///
     /// The handle, if the ULT did not end in time: with [`Interrupted::TimedOut`] at the
     /// limit's point in time, with [`Interrupted::Cancelled`] at a cancellation of the caller.
-    pub fn join_within(self, limit: impl Into<Limit>) -> Result<Outcome<T>, (Self, Interrupted)> {
+    pub fn join_within(
+        self,
+        limit: impl Into<Limit>,
+    ) -> Result<UltOutcome<T>, (Self, Interrupted)> {
         // SAFETY: a handle keeps its task.
         match unsafe { wait_end(self.slot, limit.into()) } {
             Ok(()) => Ok(self.take()),
@@ -202,7 +212,7 @@ impl<T> JoinHandle<T> {
     /// # Errors
     ///
     /// The handle, if the ULT did not end in time.
-    pub fn join_timeout(self, limit: Duration) -> Result<Outcome<T>, Self> {
+    pub fn join_timeout(self, limit: Duration) -> Result<UltOutcome<T>, Self> {
         self.join_within(limit).map_err(|(this, _)| this)
     }
 
@@ -228,24 +238,24 @@ impl<T> JoinHandle<T> {
         // part.
         let task = unsafe { self.slot.as_ref() };
         // SAFETY: as above.
-        unsafe { &*task.home().cast::<Shared>() }.cancel(task);
+        unsafe { &*task.home().cast::<SchedulerShared>() }.cancel(task);
     }
 
     /// Takes the result of a ULT that has ended.
     #[inline(always)]
-    fn take(self) -> Outcome<T> {
+    fn take(self) -> UltOutcome<T> {
         // SAFETY: the ULT has ended, the handle is used up, and `T` is the type it
         // was made for.
         let outcome = unsafe { self.slot.as_ref().take_result() };
         // SAFETY: the ULT has ended and the handle is used up.
-        unsafe { Shared::release(self.slot) };
+        unsafe { SchedulerShared::release(self.slot) };
         mem::forget(self);
         outcome
     }
 
     /// Gives up the handle without letting the ULT go: the caller must later release
     /// the slot.
-    pub(crate) fn into_slot(self) -> Slot {
+    pub(crate) fn into_slot(self) -> TaskSlot {
         let slot = self.slot;
         mem::forget(self);
         slot
@@ -257,7 +267,7 @@ impl<T> JoinHandle<T> {
     ///
     /// The slot comes from `into_slot` of a handle of the same type, and
     /// stands for that handle.
-    pub(crate) unsafe fn from_slot(slot: Slot) -> Self {
+    pub(crate) unsafe fn from_slot(slot: TaskSlot) -> Self {
         Self { slot, result: PhantomData }
     }
 
@@ -304,7 +314,7 @@ impl<T> Drop for JoinHandle<T> {
         if task.detach() {
             task.drop_result();
             // SAFETY: the ULT has ended and the handle is used up.
-            unsafe { Shared::release(self.slot) };
+            unsafe { SchedulerShared::release(self.slot) };
         }
     }
 }
@@ -366,7 +376,7 @@ pub(crate) const ON_OS_STACK: &str =
 ///
 /// The caller keeps the task, and no other thread waits for its end.
 #[inline(always)]
-pub(crate) unsafe fn wait_end(slot: Slot, limit: Limit) -> Result<(), Interrupted> {
+pub(crate) unsafe fn wait_end(slot: TaskSlot, limit: Limit) -> Result<(), Interrupted> {
     // SAFETY: the caller keeps the task.
     let task = unsafe { slot.as_ref() };
     if task.has_finished() {

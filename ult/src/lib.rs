@@ -14,7 +14,7 @@
 //! | `area`, `stack` | the memory of stacks, and the stacks with their contexts |
 //! | `stake` | what a sleeper may be handed: a lock, a permit, a value |
 //! | `overflow` | the report of a stack overflow |
-//! | `deque`, `inject`, `mail`, `offer` | queues and hand-off slots of ULTs |
+//! | `deque`, `inject`, `handoff`, `public_slot` | queues and hand-off slots of ULTs |
 //! | `timer`, `limit` | timers, and limits of waits |
 //! | `fp`, `local` | per-ULT state: floating-point control words, local values |
 //! | `check` | reports of suspensions that break a rule |
@@ -64,23 +64,17 @@ mod host;
 mod thread;
 mod futex;
 mod lock;
-#[doc(hidden)]
-pub mod fences;
-#[doc(hidden)]
-pub mod bias;
+mod fences;
+mod bias;
 mod pool;
 mod area;
 mod stake;
 mod stack;
 mod overflow;
-#[doc(hidden)]
-pub mod deque;
-#[doc(hidden)]
-pub mod inject;
-#[doc(hidden)]
-pub mod mail;
-#[doc(hidden)]
-pub mod offer;
+mod deque;
+mod inject;
+mod handoff;
+mod public_slot;
 mod timer;
 mod limit;
 mod fp;
@@ -110,10 +104,16 @@ pub mod inside;
 #[cfg(all(test, any(tsumugi_asan, tsumugi_tsan)))]
 mod planted;
 
-/// The lock of state that one worker uses as a rule and other threads seldom: for the
-/// runtime.
+/// For the runtime, which has memory and locks that one worker uses as a rule, and for
+/// the model checkers' tests: no part of the interface.
 #[doc(hidden)]
-pub mod biased {
+pub mod internals {
+    pub use crate::bias::{Bias, BiasEnd, InsideMark, STREAK};
+    pub use crate::deque::{Steal, WorkDeque};
+    pub use crate::fences::Fences;
+    pub use crate::handoff::{HandoffBatch, HandoffSlot};
+    pub use crate::inject::{Inject, Linked};
+    pub use crate::public_slot::PublicSlot;
     pub use crate::sync::lock::{BiasedGuard, BiasedLock};
 }
 
@@ -146,5 +146,5 @@ pub use sched::{
 };
 pub use scope::{Scope, ScopedJoinHandle, scope};
 pub use stack::{Guards, Unguarded};
-pub use task::State;
+pub use task::UltState;
 pub use tsumugi_core::wait::{Foreign, ForeignTask, Interrupted};

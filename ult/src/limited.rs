@@ -17,8 +17,8 @@ use crate::limit::Limit;
 use crate::park::{Here, own_parker, sleep_os, staked, ult};
 use crate::sched::Alarm;
 use crate::sched::current;
-use crate::sched::shared::Shared;
-use crate::stake::{Place, Stake};
+use crate::sched::shared::SchedulerShared;
+use crate::stake::{CleanupStake, Stake};
 use crate::token::ParkWord;
 use core::time::Duration;
 use tsumugi_core::wait::{Interrupted, Race, Reason, Wait, WaitFor, Waker};
@@ -88,7 +88,7 @@ impl Here {
     #[doc(hidden)]
     #[inline(always)]
     pub unsafe fn or_leave<T>(&self, leave: &mut dyn FnMut(), body: impl FnOnce() -> T) -> T {
-        let mut place = Place::new(leave);
+        let mut place = CleanupStake::new(leave);
         // SAFETY: the caller promises that `leave` may be called; the place begins with
         // its stake.
         unsafe { staked((&raw mut place).cast(), body) }
@@ -135,7 +135,7 @@ impl Here {
                 // part.
                 let (task, home) = unsafe {
                     let task = slot.as_ref();
-                    (task, &*task.home().cast::<Shared>())
+                    (task, &*task.home().cast::<SchedulerShared>())
                 };
                 let deadline = limit.deadline().map(|until| home.at(until));
                 let mut alarm = Alarm::new(&race, task, deadline, limit.is_cancellable());

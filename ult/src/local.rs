@@ -13,17 +13,17 @@ use core::ptr;
 use tsumugi_core::sync::UnsafeCell;
 
 /// The values of one ULT or thread.
-pub(crate) struct Locals(Vec<Entry>);
+pub(crate) struct Locals(Vec<LocalEntry>);
 
-struct Entry {
-    key: Key,
+struct LocalEntry {
+    key: LocalPlace,
     value: *mut (),
     drop: unsafe fn(*mut ()),
 }
 
 /// The place of a key, and the type of its values, because constants of different
 /// types may share a place.
-type Key = (*const (), TypeId);
+type LocalPlace = (*const (), TypeId);
 
 impl Locals {
     /// The value of the key at `place` in `home`, made by `init` if there is none.
@@ -55,7 +55,7 @@ impl Locals {
             }
             &mut **home
         };
-        locals.0.push(Entry { key, value: value.cast(), drop: drop_box::<T> });
+        locals.0.push(LocalEntry { key, value: value.cast(), drop: drop_box::<T> });
         value
     }
 
@@ -76,7 +76,7 @@ impl Locals {
     }
 
     /// A value of the key's type.
-    fn get(&self, key: Key) -> Option<*mut ()> {
+    fn get(&self, key: LocalPlace) -> Option<*mut ()> {
         self.0.iter().find(|entry| entry.key == key).map(|entry| entry.value)
     }
 

@@ -7,7 +7,8 @@
 //! Progress: blocking.
 
 use crate::futex::os_yield;
-use tsumugi_core::sync::{AtomicBool, Ordering, UnsafeCell, mutant, spin_loop};
+use tsumugi_core::mutate;
+use tsumugi_core::sync::{AtomicBool, Ordering, UnsafeCell, spin_loop};
 
 pub(crate) struct Lock<T> {
     held: AtomicBool,
@@ -36,11 +37,7 @@ impl<T> Lock<T> {
         struct Release<'a>(&'a AtomicBool);
         impl Drop for Release<'_> {
             fn drop(&mut self) {
-                let order = if mutant("lock_release_relaxed") {
-                    Ordering::Relaxed
-                } else {
-                    Ordering::Release
-                };
+                let order = mutate!("lock_release_relaxed": Ordering::Release => Ordering::Relaxed);
                 // Release: pairs with the Acquire of the next holder.
                 self.0.store(false, order);
             }
@@ -54,8 +51,7 @@ impl<T> Lock<T> {
 
     #[inline]
     fn acquire(&self) {
-        let order =
-            if mutant("lock_acquire_relaxed") { Ordering::Relaxed } else { Ordering::Acquire };
+        let order = mutate!("lock_acquire_relaxed": Ordering::Acquire => Ordering::Relaxed);
         let mut spins = 0;
         // Acquire: pairs with the Release of the last holder.
         while self.held.compare_exchange_weak(false, true, order, Ordering::Relaxed).is_err() {

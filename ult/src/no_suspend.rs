@@ -9,10 +9,10 @@
 //! Progress: blocking, on a short lock, where suspensions are checked; wait-free
 //! where they are not.
 
-use crate::check::{Record, SuspensionCheck};
+use crate::check::{SuspensionCheck, SuspensionRecord};
 use crate::host;
 use crate::park::ult;
-use crate::sched::shared::Shared;
+use crate::sched::shared::SchedulerShared;
 use alloc::sync::Arc;
 use core::fmt;
 use core::marker::PhantomData;
@@ -49,13 +49,13 @@ use core::panic::{Location, RefUnwindSafe, UnwindSafe};
 /// counts until its ULT has ended.
 #[must_use = "the guard forbids suspensions only as long as it lives"]
 pub struct NoSuspend {
-    kept: Option<Kept>,
+    kept: Option<CheckedGuard>,
     /// Not `Send`: the guard belongs to the ULT that made it.
     stays: PhantomData<*mut ()>,
 }
 
-struct Kept {
-    record: Arc<Record>,
+struct CheckedGuard {
+    record: Arc<SuspensionRecord>,
     number: u64,
     panics: bool,
 }
@@ -64,23 +64,23 @@ impl NoSuspend {
     /// A guard; from here on the calling ULT must not suspend.
     #[track_caller]
     pub fn new() -> Self {
-        Self { kept: Kept::by_caller(Location::caller()), stays: PhantomData }
+        Self { kept: CheckedGuard::by_caller(Location::caller()), stays: PhantomData }
     }
 }
 
-impl Kept {
+impl CheckedGuard {
     fn by_caller(made_at: &'static Location<'static>) -> Option<Self> {
         let slot = ult()?;
         // SAFETY: the running ULT is alive, and so is its scheduler's shared part.
         let (task, home) = unsafe {
             let task = slot.as_ref();
-            (task, &*task.home().cast::<Shared>())
+            (task, &*task.home().cast::<SchedulerShared>())
         };
         if home.suspension_check == SuspensionCheck::Off {
             return None;
         }
         // SAFETY: the locals belong to the running ULT.
-        let record = unsafe { Record::of(task.locals.with_mut(|locals| locals)) };
+        let record = unsafe { SuspensionRecord::of(task.locals.with_mut(|locals| locals)) };
         let number = record.begins(made_at);
         Some(Self { record, number, panics: home.suspension_check == SuspensionCheck::Panic })
     }

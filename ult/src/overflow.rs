@@ -21,8 +21,8 @@ pub(crate) struct Overflow<'a> {
 impl Overflow<'_> {
     /// Writes the report to standard error, without allocation and without a lock.
     pub(crate) fn report(&self) {
-        let mut line = Line { bytes: [0; 256], used: 0 };
-        // A name that is too long is cut off; `Line` takes what fits.
+        let mut line = ReportLine { bytes: [0; 256], used: 0 };
+        // A name that is too long is cut off; `ReportLine` takes what fits.
         let _ = write!(line, "tsumugi: ULT {}", self.id);
         if let Some(name) = self.name {
             let _ = write!(line, " (\"{name:.128}\")");
@@ -39,12 +39,12 @@ impl Overflow<'_> {
     }
 }
 
-struct Line {
+struct ReportLine {
     bytes: [u8; 256],
     used: usize,
 }
 
-impl Write for Line {
+impl Write for ReportLine {
     fn write_str(&mut self, s: &str) -> fmt::Result {
         let fits = s.len().min(self.bytes.len() - self.used);
         self.bytes[self.used..self.used + fits].copy_from_slice(&s.as_bytes()[..fits]);
@@ -54,7 +54,7 @@ impl Write for Line {
 }
 
 #[cfg(all(feature = "std", not(tsumugi_loom)))]
-pub(crate) use handler::{Handler, SignalStack};
+pub(crate) use handler::{OverflowHandler, SignalStack};
 
 #[cfg(all(feature = "std", not(tsumugi_loom)))]
 mod handler {
@@ -69,7 +69,7 @@ mod handler {
     pub(crate) type Ask = fn(usize) -> Option<Overflow<'static>>;
 
     /// One scheduler's share in the handler.
-    pub(crate) struct Handler(());
+    pub(crate) struct OverflowHandler(());
 
     /// The handler's stack on one worker's thread, if the thread had none.
     pub(crate) struct SignalStack(Option<*mut c_void>);
@@ -88,7 +88,7 @@ mod handler {
     static mut STATE: Installed =
         Installed { holders: 0, installed: false, ask: None, before: MaybeUninit::uninit() };
 
-    impl Handler {
+    impl OverflowHandler {
         pub(crate) fn install(ask: Ask) -> Self {
             let _alone = INSTALLED.lock().unwrap_or_else(|broken| broken.into_inner());
             // SAFETY: under the lock. The handler reads `ask` and `before` only while
@@ -112,7 +112,7 @@ mod handler {
         }
     }
 
-    impl Drop for Handler {
+    impl Drop for OverflowHandler {
         fn drop(&mut self) {
             let _alone = INSTALLED.lock().unwrap_or_else(|broken| broken.into_inner());
             // SAFETY: as in `install`.

@@ -19,13 +19,13 @@ use crate::foreign;
 use crate::futex::{SystemFutex, os_yield};
 use crate::host::{Instant, catch, resume};
 use crate::sched::current;
-use crate::sched::shared::Shared;
-use crate::sched::worker::Way;
-use crate::slab::Slot;
-use crate::stack::{Head, Left};
+use crate::sched::shared::SchedulerShared;
+use crate::sched::worker::SleepOutcome;
+use crate::slab::TaskSlot;
+use crate::stack::{Left, StackHead};
 use crate::stake::Stake;
-use crate::task::{Request, Task};
-use crate::token::{Found, ParkWord};
+use crate::task::{SuspendRequest, Task};
+use crate::token::{FoundSleeper, ParkWord};
 use alloc::sync::Arc;
 use core::fmt;
 use core::mem::transmute;
@@ -63,12 +63,12 @@ unsafe impl Wait for Here {
         // committed; the transmute changes only the type's lifetime.
         let commit =
             unsafe { transmute::<*mut (dyn FnMut(Waker) -> bool + '_), *mut Commit>(commit) };
-        let mut request = Request::Sleep(commit);
+        let mut request = SuspendRequest::Sleep(commit);
         let (next, left) = match way {
-            Way::On => return,
-            Way::Pass(next) => (Some(next), Left::ASLEEP),
-            Way::Leave => (None, Left::ASLEEP),
-            Way::Ask => (None, Left::request(&raw mut request)),
+            SleepOutcome::On => return,
+            SleepOutcome::Pass(next) => (Some(next), Left::ASLEEP),
+            SleepOutcome::Leave => (None, Left::ASLEEP),
+            SleepOutcome::Ask => (None, Left::request(&raw mut request)),
         };
         // SAFETY: we run on this ULT's stack, and `let_sleep` gave us the next ULT;
         // the request stays until we are resumed.
@@ -157,7 +157,7 @@ pub fn on_os_stack<T>(f: impl FnOnce() -> T) -> T {
     // called it.
     let call = unsafe { transmute::<*mut (dyn FnMut() + '_), *mut dyn FnMut()>(call) };
     // SAFETY: we run on this ULT's stack.
-    unsafe { slot.as_ref().ask(Request::OnOsStack(call)) };
+    unsafe { slot.as_ref().ask(SuspendRequest::OnOsStack(call)) };
     match outcome.expect("the worker has called it") {
         Ok(value) => value,
         Err(panic) => resume(panic),
@@ -204,9 +204,9 @@ impl fmt::Debug for Unparker {
 /// A descriptor that may belong to another ULT by now. It holds a count of its
 /// scheduler, so the descriptor's memory stays valid.
 pub(crate) struct UltRef {
-    slot: Slot,
+    slot: TaskSlot,
     /// The ULT's scheduler, which may also be that of the unparking thread's worker.
-    home: NonNull<Shared>,
+    home: NonNull<SchedulerShared>,
 }
 
 // SAFETY: only the park word and constants of the task are used, on any thread.
@@ -220,7 +220,7 @@ impl UltRef {
     /// # Safety
     ///
     /// The task is alive.
-    pub(crate) unsafe fn new(slot: Slot) -> Self {
+    pub(crate) unsafe fn new(slot: TaskSlot) -> Self {
         // SAFETY: the caller promises that the task is alive.
         let this = unsafe { Self::uncounted(slot) };
         // SAFETY: the scheduler of a live task is alive, and in an `Arc`.
@@ -233,7 +233,7 @@ impl UltRef {
     /// # Safety
     ///
     /// The descriptor's memory is valid.
-    unsafe fn uncounted(slot: Slot) -> Self {
+    unsafe fn uncounted(slot: TaskSlot) -> Self {
         // SAFETY: the caller promises that the descriptor is valid.
         let home = unsafe { slot.as_ref() }.home().cast_mut().cast();
         Self { slot, home: NonNull::new(home).expect("a descriptor has a home") }
@@ -314,7 +314,7 @@ impl ThreadParker {
     }
 
     pub(crate) fn unpark(&self) {
-        if self.word.unpark() != Found::Awake {
+        if self.word.unpark() != FoundSleeper::Awake {
             // SAFETY: this thread has ended the park, so it alone may take the waker.
             let waker = self.waker.with_mut(|slot| unsafe { (*slot).take() });
             waker.expect("a parked thread left a waker").wake();
@@ -350,7 +350,7 @@ pub(crate) fn own_parker() -> Arc<ThreadParker> {
 
 /// The running ULT.
 #[inline(always)]
-pub(crate) fn ult() -> Option<Slot> {
+pub(crate) fn ult() -> Option<TaskSlot> {
     // SAFETY: this thread's worker, used only here.
     unsafe { current::worker()?.as_ref() }.current()
 }
@@ -373,7 +373,7 @@ pub(crate) unsafe fn staked<T>(stake: *mut Stake, body: impl FnOnce() -> T) -> T
 
 /// Keeps a stake set as that of the running ULT, until this is dropped.
 struct Staking<'h> {
-    head: &'h Head,
+    head: &'h StackHead,
     outer: *mut Stake,
 }
 
@@ -385,7 +385,7 @@ impl<'h> Staking<'h> {
     /// Called by the ULT on the head's stack. The stake is on that stack, and may be
     /// used until this is dropped there.
     #[inline(always)]
-    unsafe fn new(head: &'h Head, stake: *mut Stake) -> Self {
+    unsafe fn new(head: &'h StackHead, stake: *mut Stake) -> Self {
         // SAFETY: we run on the head's stack.
         let outer = unsafe { head.set_stake(stake) };
         // SAFETY: the caller promises that the stake may be used; the end of the

@@ -16,7 +16,7 @@ use alloc::vec::Vec;
 pub(crate) struct Depot<T>(Lock<Vec<T>>);
 
 /// The cache of one worker.
-pub(crate) struct Cache<T>(Vec<T>);
+pub(crate) struct WorkerCache<T>(Vec<T>);
 
 impl<T> Depot<T> {
     pub(crate) fn new() -> Self {
@@ -40,7 +40,7 @@ impl<T> Depot<T> {
     }
 }
 
-impl<T> Cache<T> {
+impl<T> WorkerCache<T> {
     pub(crate) fn new() -> Self {
         Self(Vec::with_capacity(2 * BATCH))
     }
@@ -92,12 +92,12 @@ mod tests {
 
     #[test]
     fn a_full_cache_returns_a_batch_and_an_empty_one_refills() {
-        let (depot, mut cache) = (Depot::new(), Cache::new());
+        let (depot, mut cache) = (Depot::new(), WorkerCache::new());
         for item in 0..3 * BATCH {
             cache.put(item, &depot);
         }
         assert_eq!(cache.0.len(), 2 * BATCH);
-        let mut other = Cache::new();
+        let mut other = WorkerCache::new();
         assert_eq!(other.take(&depot), Some(BATCH - 1));
         assert_eq!(depot.take(), None, "a refill takes a batch");
         cache.drain(&depot);

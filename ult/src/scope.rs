@@ -17,7 +17,7 @@
 //! Only one thread can wait for the end of a ULT. So a thread that joins a ULT while
 //! the scope reaps it waits until the scope has done so.
 
-use crate::body::Outcome;
+use crate::body::UltOutcome;
 use crate::builder::Builder;
 use crate::host::{self, catch, resume};
 use crate::join::{JoinHandle, ON_OS_STACK, wait_end};
@@ -26,9 +26,9 @@ use crate::park::{Here, ult};
 use crate::sched::Spawner;
 use crate::sched::assert_may_block;
 use crate::sched::current;
-use crate::sched::guests::Guest;
-use crate::sched::shared::Shared;
-use crate::slab::Slot;
+use crate::sched::guests::GuestScope;
+use crate::sched::shared::SchedulerShared;
+use crate::slab::TaskSlot;
 use crate::sync::{Condvar, Mutex};
 use alloc::vec::Vec;
 use core::fmt;
@@ -59,7 +59,7 @@ pub struct ScopedJoinHandle<'scope, T> {
 #[derive(Clone, Copy)]
 enum Host {
     /// A scheduler that stays until the scope has ended.
-    On(NonNull<Shared>),
+    On(NonNull<SchedulerShared>),
     /// A scheduler that had ended before the scope began.
     Ended,
     /// No scheduler: the scope was begun by a thread that is no ULT.
@@ -72,12 +72,12 @@ unsafe impl Send for Host {}
 unsafe impl Sync for Host {}
 
 struct Members {
-    list: Mutex<List>,
+    list: Mutex<MemberList>,
     reaped: Condvar,
 }
 
 #[derive(Default)]
-struct List {
+struct MemberList {
     members: Vec<Member>,
     free: Vec<usize>,
 }
@@ -87,13 +87,13 @@ struct List {
 enum Member {
     /// The ULT is not started yet, or was joined.
     Reserved,
-    Kept(Slot),
-    Reaping(Slot),
-    Ended(Slot),
+    Kept(TaskSlot),
+    Reaping(TaskSlot),
+    Ended(TaskSlot),
 }
 
 // SAFETY: a slot in here stands for a handle, and handles are `Send`.
-unsafe impl Send for List {}
+unsafe impl Send for MemberList {}
 
 /// Runs `f`, and returns when `f` has returned and all ULTs that were started on the
 /// scope have ended. They run on the caller's scheduler, whichever thread spawns
@@ -147,14 +147,14 @@ impl Spawner {
             assert!(worker.current().is_some(), "scope: {ON_OS_STACK}");
             return run(host, f);
         }
-        let guest = Guest::new();
+        let guest = GuestScope::new();
         // SAFETY: the guest stays on this stack, and leaves below.
-        if !unsafe { guest.enter(shared) } {
+        if !unsafe { shared.enter(&guest) } {
             return run(Host::Ended, f);
         }
         let outcome = catch(|| run(host, f));
         // SAFETY: the guest has entered above.
-        unsafe { guest.leave(shared) };
+        unsafe { shared.leave(&guest) };
         outcome.unwrap_or_else(|panic| resume(panic))
     }
 
@@ -172,7 +172,7 @@ fn run<'env, R>(host: Host, f: impl for<'scope> FnOnce(&'scope Scope<'scope, 'en
     assert_may_block("scope");
     let scope = Scope {
         host,
-        members: Members { list: Mutex::new(List::default()), reaped: Condvar::new() },
+        members: Members { list: Mutex::new(MemberList::default()), reaped: Condvar::new() },
         panics: AtomicUsize::new(0),
         scope: PhantomData,
         env: PhantomData,
@@ -249,14 +249,14 @@ impl<T> ScopedJoinHandle<'_, T> {
     ///
     /// The ULT's panic, or [`Cancelled`](crate::Cancelled) if its scheduler ended
     /// first.
-    pub fn join(self) -> Outcome<T> {
+    pub fn join(self) -> UltOutcome<T> {
         // The checks that may panic come before the member is taken out, because the
         // scope does not wait for a member that was taken out.
         assert_may_block("join");
         self.look(JoinHandle::assert_may_wait);
         let slot = self.members.take(self.index);
         // SAFETY: the slot stands for the handle that `spawn_with` had.
-        let handle = unsafe { JoinHandle::<Outcome<T>>::from_slot(slot) };
+        let handle = unsafe { JoinHandle::<UltOutcome<T>>::from_slot(slot) };
         let outcome = handle.join().flatten();
         if outcome.as_ref().is_err_and(|panic| !panic.is::<crate::Cancelled>()) {
             // The caller has the panic now, so the scope does not count it.
@@ -275,12 +275,12 @@ impl<T> ScopedJoinHandle<'_, T> {
         self.look(JoinHandle::cancel);
     }
 
-    fn look<R>(&self, look: impl FnOnce(&JoinHandle<Outcome<T>>) -> R) -> R {
+    fn look<R>(&self, look: impl FnOnce(&JoinHandle<UltOutcome<T>>) -> R) -> R {
         let list = self.members.list.lock();
         let slot = list.members[self.index].slot().expect("the member is not joined yet");
         // SAFETY: the members keep the slot while the list is locked; the handle is
         // not dropped.
-        let handle = unsafe { JoinHandle::<Outcome<T>>::from_slot(slot) };
+        let handle = unsafe { JoinHandle::<UltOutcome<T>>::from_slot(slot) };
         look(&core::mem::ManuallyDrop::new(handle))
     }
 }
@@ -301,7 +301,7 @@ impl Host {
     /// # Safety
     ///
     /// The ULT is alive.
-    unsafe fn of(slot: Slot) -> Self {
+    unsafe fn of(slot: TaskSlot) -> Self {
         // SAFETY: the caller promises that the ULT is alive.
         let home = unsafe { slot.as_ref() }.home().cast_mut().cast();
         Self::On(NonNull::new(home).expect("a descriptor has a home"))
@@ -338,13 +338,13 @@ impl Members {
             // handle's type is not needed.
             unsafe {
                 slot.as_ref().drop_result();
-                Shared::release(slot);
+                SchedulerShared::release(slot);
             }
         }
     }
 
     /// Takes a member out, to join it.
-    fn take(&self, index: usize) -> Slot {
+    fn take(&self, index: usize) -> TaskSlot {
         let mut list = self.list.lock();
         self.reaped.wait_while(&mut list, |list| matches!(list.members[index], Member::Reaping(_)));
         list.free.push(index);
@@ -353,7 +353,7 @@ impl Members {
     }
 }
 
-impl List {
+impl MemberList {
     fn reserve(&mut self) -> usize {
         self.free.pop().unwrap_or_else(|| {
             self.members.push(Member::Reserved);
@@ -363,7 +363,7 @@ impl List {
 }
 
 impl Member {
-    fn slot(self) -> Option<Slot> {
+    fn slot(self) -> Option<TaskSlot> {
         match self {
             Self::Reserved => None,
             Self::Kept(slot) | Self::Reaping(slot) | Self::Ended(slot) => Some(slot),

@@ -5,7 +5,7 @@
 //! adds a chunk. Chunks are numbered, so that a dump can visit all ULTs.
 
 use crate::lock::Lock;
-use crate::pool::{Cache, Depot};
+use crate::pool::{Depot, WorkerCache};
 use crate::task::{Origin, Task};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -15,17 +15,17 @@ use core::ptr::NonNull;
 use tsumugi_core::sync::Ordering;
 
 /// A free slot, or a ULT's descriptor: valid as long as its slab.
-pub(crate) type Slot = NonNull<Task>;
+pub(crate) type TaskSlot = NonNull<Task>;
 
 pub(crate) struct Slab {
-    depot: Depot<Free>,
-    chunks: Lock<Vec<NonNull<Chunk>>>,
+    depot: Depot<FreeSlot>,
+    chunks: Lock<Vec<NonNull<SlabChunk>>>,
     /// Held while a name is read or dropped.
     names: Lock<Names>,
 }
 
 #[repr(C)]
-struct Chunk {
+struct SlabChunk {
     origin: Origin,
     tasks: [Task; CHUNK],
 }
@@ -39,10 +39,10 @@ struct Names {
 }
 
 /// A slot without a ULT.
-pub(crate) struct Free(Slot);
+pub(crate) struct FreeSlot(TaskSlot);
 
 // SAFETY: a free slot belongs to its holder alone.
-unsafe impl Send for Free {}
+unsafe impl Send for FreeSlot {}
 // SAFETY: chunks are reached under the lock, tasks by the rules in `task`.
 unsafe impl Send for Slab {}
 // SAFETY: as for `Send`.
@@ -55,7 +55,7 @@ impl Slab {
 
     /// Takes a free slot, for a worker.
     #[inline]
-    pub(crate) fn take(&self, cache: &mut Cache<Free>, home: *const ()) -> Slot {
+    pub(crate) fn take(&self, cache: &mut WorkerCache<FreeSlot>, home: *const ()) -> TaskSlot {
         match cache.take(&self.depot) {
             Some(free) => free.0,
             None => self.grow(home),
@@ -63,7 +63,7 @@ impl Slab {
     }
 
     /// Takes a free slot, for any other thread.
-    pub(crate) fn take_shared(&self, home: *const ()) -> Slot {
+    pub(crate) fn take_shared(&self, home: *const ()) -> TaskSlot {
         match self.depot.take() {
             Some(free) => free.0,
             None => self.grow(home),
@@ -76,9 +76,9 @@ impl Slab {
     ///
     /// No thread uses the task any more; its closure and result are gone.
     #[inline]
-    pub(crate) unsafe fn put(&self, slot: Slot, cache: &mut Cache<Free>) {
+    pub(crate) unsafe fn put(&self, slot: TaskSlot, cache: &mut WorkerCache<FreeSlot>) {
         self.clear(slot);
-        cache.put(Free(slot), &self.depot);
+        cache.put(FreeSlot(slot), &self.depot);
     }
 
     /// As [`put`](Self::put), for any other thread.
@@ -86,13 +86,13 @@ impl Slab {
     /// # Safety
     ///
     /// As for [`put`](Self::put).
-    pub(crate) unsafe fn put_shared(&self, slot: Slot) {
+    pub(crate) unsafe fn put_shared(&self, slot: TaskSlot) {
         self.clear(slot);
-        self.depot.put(Free(slot));
+        self.depot.put(FreeSlot(slot));
     }
 
     /// Moves a worker's cache to the depot.
-    pub(crate) fn drain(&self, cache: &mut Cache<Free>) {
+    pub(crate) fn drain(&self, cache: &mut WorkerCache<FreeSlot>) {
         cache.drain(&self.depot);
     }
 
@@ -135,7 +135,7 @@ impl Slab {
     }
 
     #[inline]
-    fn clear(&self, slot: Slot) {
+    fn clear(&self, slot: TaskSlot) {
         // SAFETY: slots stay as long as the slab.
         let task = unsafe { slot.as_ref() };
         if task.clear() {
@@ -151,9 +151,9 @@ impl Slab {
     }
 
     #[cold]
-    fn grow(&self, home: *const ()) -> Slot {
+    fn grow(&self, home: *const ()) -> TaskSlot {
         let chunk = self.chunks.with(|chunks| {
-            let chunk = Chunk::new(Origin { home, first: (chunks.len() * CHUNK) as u32 });
+            let chunk = SlabChunk::new(Origin { home, first: (chunks.len() * CHUNK) as u32 });
             chunks.push(chunk);
             chunk
         });
@@ -161,12 +161,12 @@ impl Slab {
         let mut slots = unsafe { chunk.as_ref() }.tasks.iter().map(NonNull::from);
         let first = slots.next().expect("a chunk has a slot");
         // In reverse, because the depot returns the last slot first.
-        self.depot.put_all(slots.rev().map(Free));
+        self.depot.put_all(slots.rev().map(FreeSlot));
         first
     }
 }
 
-impl Chunk {
+impl SlabChunk {
     fn new(origin: Origin) -> NonNull<Self> {
         let chunk = Box::leak(Box::<Self>::new_uninit()).as_mut_ptr();
         // Written in place, because a stack may be smaller than a chunk. SAFETY: new
@@ -219,5 +219,5 @@ impl Drop for Slab {
 }
 
 // See `Task::origin`.
-const _: () = assert!(core::mem::offset_of!(Chunk, tasks) == size_of::<Origin>());
+const _: () = assert!(core::mem::offset_of!(SlabChunk, tasks) == size_of::<Origin>());
 const CHUNK: usize = if cfg!(tsumugi_loom) { 2 } else { 64 };

@@ -28,7 +28,7 @@ use core::ptr;
 /// sleeper's stack.
 #[derive(Clone, Copy)]
 pub(crate) struct Stake {
-    table: &'static Table,
+    table: &'static StakeVtable,
     /// The stake of the call that this sleep is part of, or null.
     outer: *mut Self,
 }
@@ -56,7 +56,7 @@ pub(crate) unsafe trait Staked {
     unsafe fn pass_on(this: *mut Self, waited: bool);
 }
 
-struct Table {
+struct StakeVtable {
     leave: unsafe fn(*mut Stake) -> bool,
     pass_on: unsafe fn(*mut Stake, bool),
 }
@@ -64,7 +64,7 @@ struct Table {
 struct Of<T>(PhantomData<T>);
 
 impl<T: Staked> Of<T> {
-    const TABLE: Table = Table { leave: Self::leave, pass_on: Self::pass_on };
+    const TABLE: StakeVtable = StakeVtable { leave: Self::leave, pass_on: Self::pass_on };
 
     unsafe fn leave(stake: *mut Stake) -> bool {
         // SAFETY: the stake begins a `T`; the caller promises that its sleeper never
@@ -98,20 +98,20 @@ impl Stake {
 
 /// The stake of a ULT with a function that is to run if it is cut off.
 #[repr(C)]
-pub(crate) struct Place<'a> {
+pub(crate) struct CleanupStake<'a> {
     stake: Stake,
     leave: &'a mut dyn FnMut(),
 }
 
-impl<'a> Place<'a> {
+impl<'a> CleanupStake<'a> {
     #[inline(always)]
     pub(crate) fn new(leave: &'a mut dyn FnMut()) -> Self {
-        Self { stake: Stake::of::<Place<'_>>(), leave }
+        Self { stake: Stake::of::<CleanupStake<'_>>(), leave }
     }
 }
 
 // SAFETY: `repr(C)`, the stake is the first field, and it was made for this type.
-unsafe impl Staked for Place<'_> {
+unsafe impl Staked for CleanupStake<'_> {
     unsafe fn leave(this: *mut Self) -> bool {
         // SAFETY: the sleeper never resumes, so its closure stays on its stack.
         unsafe { ((*this).leave)() };
@@ -122,12 +122,12 @@ unsafe impl Staked for Place<'_> {
 }
 
 /// The stake of a sleeper that was cut off and has left its queue.
-pub(crate) struct Left {
+pub(crate) struct CutOffStake {
     stake: *mut Stake,
     waited: bool,
 }
 
-impl Left {
+impl CutOffStake {
     /// Takes the sleeper of the stake, if there is one, out of its queue, and does
     /// the same for each stake around it.
     ///

@@ -18,14 +18,15 @@
 //! Progress: `unpark` is lock-free, all other calls are wait-free.
 
 use core::hint::cold_path;
-use tsumugi_core::sync::{AtomicU32, Ordering, mutant};
+use tsumugi_core::mutate;
+use tsumugi_core::sync::{AtomicU32, Ordering};
 
 /// The park word of one ULT or thread.
 pub(crate) struct ParkWord(AtomicU32);
 
 /// The sleeper that an unpark found; the caller must wake it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum FoundSleeper {
     /// No sleeper: the token stays for the next park.
     Awake,
     /// A sleeper in a park without a limit.
@@ -75,13 +76,13 @@ impl ParkWord {
     /// memory.
     #[inline(always)]
     pub(crate) fn begin(&self) -> bool {
-        if mutant("park_no_second_look") {
-            self.0.store(PARKED, Ordering::Release);
-            return true;
-        }
         // Release: `unpark` must see the waker, if one was left.
-        let asleep =
-            self.0.compare_exchange(EMPTY, PARKED, Ordering::Release, Ordering::Relaxed).is_ok();
+        let asleep = mutate!("park_no_second_look":
+        self.0.compare_exchange(EMPTY, PARKED, Ordering::Release, Ordering::Relaxed).is_ok()
+        => {
+            self.0.store(PARKED, Ordering::Release);
+            true
+        });
         if !asleep {
             self.take_after_all();
         }
@@ -117,7 +118,7 @@ impl ParkWord {
 
     /// Leaves a token, or ends a park.
     #[inline]
-    pub(crate) fn unpark(&self) -> Found {
+    pub(crate) fn unpark(&self) -> FoundSleeper {
         let mut seen = self.0.load(Ordering::Relaxed);
         loop {
             // AcqRel: the park sees what was written before the unpark, also if there
@@ -132,7 +133,7 @@ impl ParkWord {
 
     /// As [`unpark`](Self::unpark), while no other thread changes the word.
     #[inline(always)]
-    pub(crate) fn unpark_alone(&self) -> Found {
+    pub(crate) fn unpark_alone(&self) -> FoundSleeper {
         let seen = self.0.load(Ordering::Relaxed);
         self.0.store(after_unpark(seen), Ordering::Relaxed);
         found(seen)
@@ -145,11 +146,11 @@ fn after_unpark(seen: u32) -> u32 {
 }
 
 #[inline(always)]
-fn found(seen: u32) -> Found {
+fn found(seen: u32) -> FoundSleeper {
     match seen {
-        PARKED => Found::Parked,
-        LIMITED => Found::Limited,
-        _ => Found::Awake,
+        PARKED => FoundSleeper::Parked,
+        LIMITED => FoundSleeper::Limited,
+        _ => FoundSleeper::Awake,
     }
 }
 

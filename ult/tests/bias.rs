@@ -6,8 +6,7 @@ mod common;
 use common::scheduler;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tsumugi_ult::bias::STREAK;
-use tsumugi_ult::biased::BiasedLock;
+use tsumugi_ult::internals::{BiasedLock, STREAK};
 use tsumugi_ult::sync::{Condvar, Mutex};
 use tsumugi_ult::{park, spawn, unparker, yield_now};
 

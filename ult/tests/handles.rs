@@ -9,7 +9,7 @@ use std::time::Duration;
 use tsumugi_core::stats::Counter;
 use tsumugi_core::wait::DoorbellSet;
 use tsumugi_ult::{
-    Builder, Config, Guards, Limit, Scheduler, StackArea, StartError, State, id, in_callback,
+    Builder, Config, Guards, Limit, Scheduler, StackArea, StartError, UltState, id, in_callback,
     park_within, spawn, unparker, yield_now,
 };
 
@@ -93,10 +93,10 @@ fn a_dump_distinguishes_running_waiting_and_ended_ults() {
         let mut seen = Vec::new();
         spawner.dump(&mut |ult| seen.push((ult.id, ult.state)));
         let state = |id| seen.iter().find(|one| one.0 == id).map(|one| one.1);
-        assert_eq!(state(id().unwrap()), Some(State::Running));
-        assert_eq!(state(done.id()), Some(State::Done));
-        assert_eq!(state(ready.id()), Some(State::Ready));
-        assert_eq!(state(new.id()), Some(State::New));
+        assert_eq!(state(id().unwrap()), Some(UltState::Running));
+        assert_eq!(state(done.id()), Some(UltState::Done));
+        assert_eq!(state(ready.id()), Some(UltState::Ready));
+        assert_eq!(state(new.id()), Some(UltState::New));
         assert_eq!(seen.len(), 4, "no free descriptor is shown");
         ready.join().unwrap();
         new.join().unwrap();

@@ -11,7 +11,7 @@ use tsumugi_core::stats::Counter;
 use tsumugi_core::wait::{Reason, Wait, Waker};
 use tsumugi_ult::inside::Stuck;
 use tsumugi_ult::sync::{Mutex, Semaphore, channel};
-use tsumugi_ult::{Builder, Here, State, park, spawn, unparker, yield_now};
+use tsumugi_ult::{Builder, Here, UltState, park, spawn, unparker, yield_now};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 /// A name that has to be quoted in a file.
@@ -67,7 +67,7 @@ fn a_dump_shows_sleepers_with_their_backtraces() {
             .collect();
         let asleep = || {
             let mut count = 0;
-            spawner.dump(&mut |ult| count += (ult.state == State::Sleeping) as usize);
+            spawner.dump(&mut |ult| count += (ult.state == UltState::Sleeping) as usize);
             count
         };
         while asleep() < 4 {
@@ -117,7 +117,7 @@ fn an_inspection_does_not_wait_for_a_worker_that_does_not_pause() {
     let patience = Duration::from_millis(10);
     assert!(!spawner.inspect(patience, &mut |ult, backtrace| shown.push((ult, backtrace))));
     assert_eq!(shown.len(), 1);
-    assert_eq!((shown[0].0.state, &shown[0].1), (State::Running, &None));
+    assert_eq!((shown[0].0.state, &shown[0].1), (UltState::Running, &None));
     assert_eq!(spawner.spawn(|| 3).join().unwrap(), 3, "the other worker continues");
     stop.store(true, Ordering::Release);
     hog.join().unwrap();
@@ -161,7 +161,7 @@ fn a_ult_can_inspect_its_own_scheduler() {
         let mut seen = false;
         while !seen {
             spawner.dump(&mut |ult| {
-                seen |= ult.name.as_deref() == Some("parked") && ult.state == State::Sleeping;
+                seen |= ult.name.as_deref() == Some("parked") && ult.state == UltState::Sleeping;
             });
             yield_now();
         }
@@ -201,13 +201,13 @@ fn a_dump_shows_the_ults_of_the_only_worker() {
         yield_now();
         yield_now();
         let (main, other) = ("main".to_owned(), "yields".to_owned());
-        let parked = ("parks".to_owned(), State::Sleeping, Some("park"));
-        let expected = [(main, State::Running, None), parked, (other, State::Ready, None)];
+        let parked = ("parks".to_owned(), UltState::Sleeping, Some("park"));
+        let expected = [(main, UltState::Running, None), parked, (other, UltState::Ready, None)];
         assert_eq!(shown(), expected);
         let parker = parker.lock().take().unwrap();
         (0..3).for_each(|_| {
             parker.unpark();
-            assert_eq!(shown()[1].1, State::Ready);
+            assert_eq!(shown()[1].1, UltState::Ready);
             yield_now();
         });
         parks.join().unwrap();
@@ -341,7 +341,7 @@ fn a_trace_shows_runs_and_wakes() {
         while asleep < 11 {
             yield_now();
             asleep = 0;
-            spawner.dump(&mut |ult| asleep += (ult.state == State::Sleeping) as usize);
+            spawner.dump(&mut |ult| asleep += (ult.state == UltState::Sleeping) as usize);
         }
         drop(held);
         all.into_iter().for_each(|one| one.join().unwrap());

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tsumugi_core::stats::Counter;
 use tsumugi_core::wait::{Spawn, Wait};
 use tsumugi_ult::{
-    Builder, Cancelled, Here, NoProgress, Scheduler, StackError, StartError, State, id, park,
+    Builder, Cancelled, Here, NoProgress, Scheduler, StackError, StartError, UltState, id, park,
     sleep, spawn, unparker, yield_now,
 };
 
@@ -280,7 +280,7 @@ fn a_dump_shows_the_reasons_of_sleepers() {
     let waiting = loop {
         let mut found = None;
         spawner.dump(&mut |ult| {
-            if ult.state == State::Sleeping {
+            if ult.state == UltState::Sleeping {
                 found = Some(ult);
             }
         });

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tsumugi_ult::sync::Mutex;
 use tsumugi_ult::{
-    Builder, Config, NoSuspend, Order, Scheduler, Spawner, State, SuspensionCheck, callback,
+    Builder, Config, NoSuspend, Order, Scheduler, Spawner, SuspensionCheck, UltState, callback,
     on_os_stack, park, park_timeout, sleep, spawn, unparker, with_thread_local, yield_now,
     yield_to,
 };
@@ -63,7 +63,7 @@ fn each_kind_of_suspension_is_reported() {
         let sleeps = || {
             let mut sleeps = false;
             let id = waits.id();
-            spawner.dump(&mut |ult| sleeps |= ult.id == id && ult.state == State::Sleeping);
+            spawner.dump(&mut |ult| sleeps |= ult.id == id && ult.state == UltState::Sleeping);
             sleeps
         };
         while !sleeps() {

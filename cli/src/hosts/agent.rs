@@ -12,7 +12,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 use tsumugi::Rank;
-use tsumugi::pvas::Config;
+use tsumugi::pvas::SpaceConfig;
 use tsumugi::pvas::launch::{Launch, Superior};
 
 /// Reads the order, carries it out, and ends as the ranks do.
@@ -26,7 +26,7 @@ pub fn agent() -> Result<String, Failure> {
     let (ends, ended) = mpsc::channel();
     let reporter = Reporter::start(&order, ended);
     // The environment of the ranks, which differs from this process's.
-    let config = Config::from_lookup(|name| order.variable(name))
+    let config = SpaceConfig::from_lookup(|name| order.variable(name))
         .map_err(|error| Failure::Failed(error.to_string()))?;
     let program = OsString::from_vec(order.program);
     let words = order.words.into_iter().map(OsString::from_vec);

@@ -39,7 +39,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use tsumugi::boot::env;
 use tsumugi::boot::tcp::{Ended, Secret, Server};
-use tsumugi::pvas::Config;
+use tsumugi::pvas::SpaceConfig;
 use tsumugi::pvas::launch::{self, Signals};
 use verdict::{Cause, Verdict};
 
@@ -61,7 +61,7 @@ pub fn run(args: &args::Run) -> Result<String, Failure> {
     let secret = Secret::new(&word).ok_or_else(short)?;
     let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0))
         .map_err(failed("the launcher cannot listen for its agents"))?;
-    let config = Config::from_env().map_err(|error| Failure::Failed(error.to_string()))?;
+    let config = SpaceConfig::from_env().map_err(|error| Failure::Failed(error.to_string()))?;
     let (happens, events) = mpsc::channel();
     let ended = happens.clone();
     let told = Box::new(move |ends| {
@@ -178,7 +178,7 @@ impl Watch<'_> {
         self.abandon_at = Some(leave_at + ABANDON_AFTER);
     }
 
-    fn say(&self, failure: &launch::Failure) {
+    fn say(&self, failure: &launch::RankFailure) {
         let has = |remote: &&Remote| remote.ranks().contains(&failure.rank.0);
         let host = self.remotes.iter().find(has).map_or("?", Remote::host);
         // One write, as above.

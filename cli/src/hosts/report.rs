@@ -11,7 +11,7 @@ use std::thread;
 use std::time::Duration;
 use tsumugi::boot::env;
 use tsumugi::boot::tcp::{Agent, ENDS_MAX, Ended, HEARD, SIGNAL, Secret};
-use tsumugi::pvas::launch::{End, Told};
+use tsumugi::pvas::launch::{EndReport, RankEnd};
 use tsumugi_core::sync::{AtomicBool, Ordering};
 
 /// The thread that reports.
@@ -26,7 +26,7 @@ pub struct Alone(Arc<AtomicBool>);
 
 impl Reporter {
     /// Starts reporting what comes from `ends`, until it ends.
-    pub fn start(order: &Order, ends: Receiver<Told>) -> Self {
+    pub fn start(order: &Order, ends: Receiver<EndReport>) -> Self {
         let alone = Alone(Arc::new(AtomicBool::new(false)));
         let (finished, done) = mpsc::channel();
         let (agent, told) = (agent_of(order), alone.clone());
@@ -68,18 +68,18 @@ fn agent_of(order: &Order) -> Option<Agent> {
     Agent::new(order.size, addresses, secret, ASK_WITHIN).ok()
 }
 
-fn tell(mut agent: Option<Agent>, ends: &Receiver<Told>, alone: &Alone) {
+fn tell(mut agent: Option<Agent>, ends: &Receiver<EndReport>, alone: &Alone) {
     if let Some(agent) = &mut agent {
         agent.prepare();
     }
     while let Ok(first) = ends.recv() {
-        let all: Vec<Told> =
+        let all: Vec<EndReport> =
             std::iter::once(first).chain(ends.try_iter().take(ENDS_MAX - 1)).collect();
         let told = all.iter().map(ended).collect();
         let is_told = agent.as_mut().is_some_and(|agent| agent.tell(told).is_ok());
         if !is_told && !alone.is_set() {
             let failures = all.iter().map(|told| told.failure);
-            for failure in failures.filter(|failure| failure.end != End::Early) {
+            for failure in failures.filter(|failure| failure.end != RankEnd::Early) {
                 // One write, so that the line does not mix with the output of ranks.
                 let line = format!("tsumugi: {failure}\n");
                 eprint!("{line}");
@@ -88,12 +88,12 @@ fn tell(mut agent: Option<Agent>, ends: &Receiver<Told>, alone: &Alone) {
     }
 }
 
-fn ended(told: &Told) -> Ended {
+fn ended(told: &EndReport) -> Ended {
     let failure = &told.failure;
     let how = match failure.end {
-        End::Exited { code } => code as u32 & 0xff,
-        End::Killed { signal } => SIGNAL | signal as u32,
-        End::Early => 0,
+        RankEnd::Exited { code } => code as u32 & 0xff,
+        RankEnd::Killed { signal } => SIGNAL | signal as u32,
+        RankEnd::Early => 0,
     };
     let heard = if told.may_have_heard { HEARD } else { 0 };
     Ended { rank: failure.rank.0, pid: failure.pid, how: how | heard }

@@ -17,7 +17,7 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 use tsumugi::Rank;
 use tsumugi::boot::tcp::{Ended, HEARD, SIGNAL};
-use tsumugi::pvas::launch::{End, Failure, Outcome};
+use tsumugi::pvas::launch::{JobOutcome, RankEnd, RankFailure};
 
 /// The state of the decision; see the module's documentation.
 #[derive(Debug, Default)]
@@ -34,7 +34,7 @@ pub struct Verdict {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// The end of a rank.
-    Rank(Failure),
+    Rank(RankFailure),
     /// The end of a host's agent, if no rank of the host is known to have failed.
     Host {
         /// The index of the host.
@@ -55,7 +55,7 @@ impl Cause {
     /// The exit code of the command.
     pub fn code(&self) -> i32 {
         match *self {
-            Self::Rank(failure) => Outcome { failure: Some(failure) }.code(),
+            Self::Rank(failure) => JobOutcome { failure: Some(failure) }.code(),
             Self::Host { code, .. } => code,
         }
     }
@@ -67,8 +67,11 @@ impl Candidate {
     fn class(&self) -> u32 {
         match self.cause {
             Cause::Rank(_) if self.may_have_heard => 3,
-            Cause::Rank(Failure { end: End::Killed { .. }, .. }) => 0,
-            Cause::Rank(Failure { end: End::Exited { code: 1 | PANIC } | End::Early, .. }) => 2,
+            Cause::Rank(RankFailure { end: RankEnd::Killed { .. }, .. }) => 0,
+            Cause::Rank(RankFailure {
+                end: RankEnd::Exited { code: 1 | PANIC } | RankEnd::Early,
+                ..
+            }) => 2,
             Cause::Rank(_) => 1,
             Cause::Host { .. } => 4,
         }
@@ -82,7 +85,7 @@ impl Candidate {
 impl Verdict {
     /// Takes reports that ranks of one host have ended. Returns those that must be
     /// printed because they are neither the cause nor a consequence of it.
-    pub fn ended(&mut self, ends: &[Ended], now: Instant) -> Vec<Failure> {
+    pub fn ended(&mut self, ends: &[Ended], now: Instant) -> Vec<RankFailure> {
         let news: Vec<Ended> =
             ends.iter().filter(|end| self.told.insert(end.rank)).copied().collect();
         if self.decided.is_some() {
@@ -152,21 +155,21 @@ impl Verdict {
     }
 }
 
-fn failure_of(end: &Ended) -> Failure {
+fn failure_of(end: &Ended) -> RankFailure {
     let how = end.how & !HEARD;
     let is_killed = how & SIGNAL != 0;
     let number = (how & !SIGNAL) as i32;
     let how = match (is_killed, number) {
-        (true, signal) => End::Killed { signal },
-        (false, 0) => End::Early,
-        (false, code) => End::Exited { code },
+        (true, signal) => RankEnd::Killed { signal },
+        (false, 0) => RankEnd::Early,
+        (false, code) => RankEnd::Exited { code },
     };
-    Failure { rank: Rank(end.rank), pid: end.pid, end: how }
+    RankFailure { rank: Rank(end.rank), pid: end.pid, end: how }
 }
 
 /// Whether a rank has crashed by itself, and not by a signal with which a job is
 /// ended.
-fn has_crashed(failure: &Failure) -> bool {
+fn has_crashed(failure: &RankFailure) -> bool {
     const CRASHES: [i32; 7] = [
         libc::SIGSEGV,
         libc::SIGBUS,
@@ -176,7 +179,7 @@ fn has_crashed(failure: &Failure) -> bool {
         libc::SIGTRAP,
         libc::SIGSYS,
     ];
-    matches!(failure.end, End::Killed { signal } if CRASHES.contains(&signal))
+    matches!(failure.end, RankEnd::Killed { signal } if CRASHES.contains(&signal))
 }
 
 /// The exit code of a rank that panics.
@@ -204,7 +207,7 @@ mod tests {
             self.start + Duration::from_millis(ms)
         }
 
-        fn ended(&mut self, ms: u64, ends: &[(u32, u32)]) -> Vec<Failure> {
+        fn ended(&mut self, ms: u64, ends: &[(u32, u32)]) -> Vec<RankFailure> {
             let end = |&(rank, how): &(u32, u32)| Ended { rank, pid: 1, how };
             let ends: Vec<Ended> = ends.iter().map(end).collect();
             self.verdict.ended(&ends, self.at(ms))

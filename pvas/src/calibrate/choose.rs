@@ -1,9 +1,10 @@
 //! Computes thresholds from timings.
 
-use super::pair::{HALVED, Measured, PAYLOADS, PIECES_MAX, SHORT, SIZES, Way};
+use super::method::TransferMethod;
+use super::pair::{HALVED, Measured, PAYLOADS, PIECES_MAX, SHORT, SIZES};
 use crate::distance::{Distance, Thresholds};
 
-/// The thresholds at which each way is the fastest. A threshold without timings is
+/// The thresholds at which each method is the fastest. A threshold without timings is
 /// taken from the distance that the trip belongs to; a value out of bounds is
 /// clamped.
 pub fn choose(measured: &Measured) -> Thresholds {
@@ -46,15 +47,15 @@ fn offer_ns(measured: &Measured) -> Option<f64> {
 /// The same cost if the announcement needs a packet of its own: the sender has to
 /// fetch it.
 fn packet_ns(measured: &Measured) -> Option<f64> {
-    measured.ns(Way::Inline, PAYLOADS[0])
+    measured.ns(TransferMethod::Inline, PAYLOADS[0])
 }
 
 /// The longest packet that is no slower than a push into an announced buffer.
 fn inline_max(measured: &Measured) -> Option<u64> {
     let mut max = PAYLOADS[0];
     for payload in PAYLOADS {
-        let push = measured.ns(Way::Push, payload)? + offer_ns(measured)?;
-        if measured.ns(Way::Inline, payload)? <= push {
+        let push = measured.ns(TransferMethod::Push, payload)? + offer_ns(measured)?;
+        if measured.ns(TransferMethod::Inline, payload)? <= push {
             max = payload;
         }
     }
@@ -75,11 +76,11 @@ fn alone_from(measured: &Measured, inline_max: u64) -> Option<u64> {
 /// than slots. Between two measured sizes it is the size at which both would cost
 /// the same.
 fn pushed_from(measured: &Measured, inline_max: u64, offer: f64) -> Option<u64> {
-    measured.ns(Way::Bounce, SIZES[0])?;
+    measured.ns(TransferMethod::Bounce, SIZES[0])?;
     let mut from = inline_max + 1;
     let mut before = 0.0;
-    for bytes in measured.sizes(Way::Bounce) {
-        let more = measured.push_ns(bytes)? + offer - measured.ns(Way::Bounce, bytes)?;
+    for bytes in measured.sizes(TransferMethod::Bounce) {
+        let more = measured.push_ns(bytes)? + offer - measured.ns(TransferMethod::Bounce, bytes)?;
         if more <= 0.0 {
             let part = before / (before - more).max(1.0);
             return Some(from + ((bytes as u64).saturating_sub(from) as f64 * part) as u64);
@@ -95,9 +96,10 @@ fn pushed_from(measured: &Measured, inline_max: u64, offer: f64) -> Option<u64> 
 fn pieces_max(measured: &Measured, unmeasured: u64) -> u64 {
     let (mut gain, mut most, mut max) = (0.0, 0.0, 0);
     let (mut last, mut is_whole) = (0, false);
-    for bytes in measured.sizes(Way::Pieces) {
-        let ways = [Way::Push, Way::Pieces].map(|way| measured.ns(way, bytes));
-        let [Some(plain), Some(pieces)] = ways else { break };
+    for bytes in measured.sizes(TransferMethod::Pieces) {
+        let methods =
+            [TransferMethod::Push, TransferMethod::Pieces].map(|method| measured.ns(method, bytes));
+        let [Some(plain), Some(pieces)] = methods else { break };
         gain += (plain.max(1.0) / pieces.max(1.0)).ln();
         if gain > most {
             (most, max) = (gain, bytes as u64);
@@ -113,11 +115,11 @@ fn pieces_max(measured: &Measured, unmeasured: u64) -> u64 {
 fn halves_from(measured: &Measured, pieces_max: u64) -> Option<u64> {
     let mut gains = [0.0; HALVED.len()];
     for (gain, bytes) in gains.iter_mut().zip(HALVED) {
-        let of = |way, in_pieces, len: usize| {
-            measured.ns(if len as u64 <= pieces_max { in_pieces } else { way }, bytes)
+        let of = |method, in_pieces, len: usize| {
+            measured.ns(if len as u64 <= pieces_max { in_pieces } else { method }, bytes)
         };
-        let whole = of(Way::Push, Way::Pieces, bytes)?;
-        let halves = of(Way::Halves, Way::HalvesInPieces, bytes / 2)?;
+        let whole = of(TransferMethod::Push, TransferMethod::Pieces, bytes)?;
+        let halves = of(TransferMethod::Halves, TransferMethod::HalvesInPieces, bytes / 2)?;
         *gain = (whole.max(1.0) / halves.max(1.0)).ln() - DRAW_OF_HALVES;
     }
     let gain_from = |at: &usize| gains[*at..].iter().sum::<f64>();
@@ -130,18 +132,23 @@ fn halves_from(measured: &Measured, pieces_max: u64) -> Option<u64> {
 /// for the receiver; limited, so that a few messages do not fill the slots.
 fn eager_max(measured: &Measured) -> Option<u64> {
     let mut max = EAGER_MIN;
-    for bytes in measured.sizes(Way::Bounce).into_iter().filter(|bytes| !SHORT.contains(bytes)) {
-        let (bounce, pull) = (measured.ns(Way::Bounce, bytes)?, measured.ns(Way::Pull, bytes)?);
+    for bytes in
+        measured.sizes(TransferMethod::Bounce).into_iter().filter(|bytes| !SHORT.contains(bytes))
+    {
+        let (bounce, pull) = (
+            measured.ns(TransferMethod::Bounce, bytes)?,
+            measured.ns(TransferMethod::Pull, bytes)?,
+        );
         if bounce <= pull {
             max = bytes as u64;
         }
     }
-    measured.ns(Way::Bounce, EAGER_MIN as usize)?;
+    measured.ns(TransferMethod::Bounce, EAGER_MIN as usize)?;
     Some(max.clamp(EAGER_MIN, EAGER_MAX))
 }
 
 /// `direct_max`, `pull_from`, `nt_from`: the two sizes that separate pushes, pulls
-/// and streams with the least loss against the best way of each size, in
+/// and streams with the least loss against the best method of each size, in
 /// proportion. At sizes at which both sides copy, one side copies alone only if the
 /// other cannot: these sizes hardly count. `None` unless enough sizes were
 /// measured.
@@ -149,7 +156,7 @@ fn pushes(measured: &Measured, both_from: u64) -> Option<(u64, u64, u64)> {
     const ENDS: usize = SIZES.len();
     let costs = costs(measured)?;
     let cost = |pull: usize, stream: usize| -> f64 {
-        let way = |at| {
+        let method = |at| {
             if at < pull {
                 0
             } else if at < stream {
@@ -159,7 +166,7 @@ fn pushes(measured: &Measured, both_from: u64) -> Option<(u64, u64, u64)> {
             }
         };
         let weight = |at: usize| if SIZES[at] as u64 >= both_from { SELDOM } else { 1.0 };
-        (0..ENDS).map(|at| weight(at) * costs[at][way(at)]).sum()
+        (0..ENDS).map(|at| weight(at) * costs[at][method(at)]).sum()
     };
     let splits = (0..=ENDS).flat_map(|stream| (0..=stream).map(move |pull| (pull, stream)));
     let (pull, stream) = splits.min_by(|a, b| cost(a.0, a.1).total_cmp(&cost(b.0, b.1)))?;
@@ -172,11 +179,11 @@ fn pushes(measured: &Measured, both_from: u64) -> Option<(u64, u64, u64)> {
 /// may have been no time for the largest sizes: they get the values of the last
 /// size that was measured.
 fn costs(measured: &Measured) -> Option<[[f64; 3]; SIZES.len()]> {
-    let ln = |way, bytes| Some(measured.ns(way, bytes)?.max(1.0).ln());
+    let ln = |method, bytes| Some(measured.ns(method, bytes)?.max(1.0).ln());
     let mut costs = [[0.0; 3]; SIZES.len()];
     for (at, bytes) in SIZES.into_iter().enumerate() {
         let push = measured.push_ns(bytes).map(|ns| ns.max(1.0).ln());
-        let of = [push, ln(Way::Pull, bytes), ln(Way::Stream, bytes)];
+        let of = [push, ln(TransferMethod::Pull, bytes), ln(TransferMethod::Stream, bytes)];
         costs[at] = match of {
             [Some(push), Some(pull), Some(stream)] => [push, pull, stream],
             _ if bytes > LARGE => costs[at - 1],
@@ -211,7 +218,7 @@ fn ask_from(measured: &Measured) -> Option<u64> {
 }
 
 /// The size from which copies of both sides lose less, over all sizes, than the
-/// best way of one side. They take two cores, and a packet more on each side: in a
+/// best method of one side. They take two cores, and a packet more on each side: in a
 /// draw one side wins; the margin is narrow, because the copies of one side vary
 /// from job to job. A size for which there was no time counts as the last measured
 /// one, except for sizes at which both sides win in `unmeasured`: those are longer
@@ -220,7 +227,7 @@ fn both_from(measured: &Measured, unmeasured: u64) -> Option<u64> {
     let costs = costs(measured)?;
     let mut gain = f64::NEG_INFINITY;
     let gains = SIZES.into_iter().zip(costs).map(|(bytes, [push, pull, stream])| {
-        if let Some(ns) = measured.ns(Way::Both, bytes) {
+        if let Some(ns) = measured.ns(TransferMethod::Both, bytes) {
             gain = push.min(pull).min(stream) - ns.max(1.0).ln() - DRAW_OF_BOTH;
         } else if bytes as u64 >= unmeasured {
             gain = gain.max(DRAW_OF_BOTH);
@@ -242,7 +249,7 @@ const LARGE: usize = 32 << 10;
 const DRAW: f64 = 0.15;
 const DRAW_OF_BOTH: f64 = 0.05;
 const DRAW_OF_HALVES: f64 = 0.03;
-/// The weight of a size at which another way is the rule.
+/// The weight of a size at which another method is the rule.
 const SELDOM: f64 = 0.05;
 
 #[cfg(test)]
@@ -256,12 +263,16 @@ mod tests {
 
     /// Timings of push, stream and pull at each size: a time that is the same for all sizes, and a
     /// number of bytes per nanosecond.
-    fn measured(trip_ns: f64, ways: [(f64, f64); 3]) -> Measured {
+    fn measured(trip_ns: f64, methods: [(f64, f64); 3]) -> Measured {
         let mut measured = none(trip_ns);
         for bytes in SIZES {
-            for (way, (ns, rate)) in [Way::Push, Way::Stream, Way::Pull].into_iter().zip(ways) {
+            for (method, (ns, rate)) in
+                [TransferMethod::Push, TransferMethod::Stream, TransferMethod::Pull]
+                    .into_iter()
+                    .zip(methods)
+            {
                 let ns = ns + bytes as f64 / rate;
-                measured.timings.push(Timing { way, bytes, ns });
+                measured.timings.push(Timing { method, bytes, ns });
             }
         }
         measured
@@ -298,8 +309,8 @@ mod tests {
     fn a_push_is_requested_where_it_gains_more_than_the_request_costs() {
         let asked = |stream: (f64, f64), pull: (f64, f64)| {
             let mut far = measured(165.0, [(0.0, 2.0), stream, pull]);
-            let (way, bytes, ns) = (Way::Inline, PAYLOADS[0], 300.0);
-            far.timings.push(Timing { way, bytes, ns });
+            let (method, bytes, ns) = (TransferMethod::Inline, PAYLOADS[0], 300.0);
+            far.timings.push(Timing { method, bytes, ns });
             choose(&far).ask_from
         };
         // With a request of 300 ns, streams win by a seventh from 4,400 bytes on.
@@ -326,7 +337,8 @@ mod tests {
     #[test]
     fn an_incomplete_measurement_is_not_used() {
         let mut one = measured(31.0, [(0.0, 9.0), (100.0, 8.0), (100.0, 8.0)]);
-        one.timings.retain(|timing| timing.bytes != 16 << 10 || timing.way != Way::Pull);
+        one.timings
+            .retain(|timing| timing.bytes != 16 << 10 || timing.method != TransferMethod::Pull);
         let Thresholds { direct_max, pull_from, nt_from, .. } =
             Thresholds::unmeasured(Distance::Near);
         assert_eq!(bounds(&one), [direct_max, pull_from, nt_from]);
@@ -336,7 +348,7 @@ mod tests {
     fn larger_sizes_are_as_the_last_measured_one() {
         let mut far = measured(165.0, [(0.0, 2.0), (1500.0, 12.0), (300.0, 2.0)]);
         let all = bounds(&far);
-        while far.ns(Way::Pull, 128 << 10).is_some() {
+        while far.ns(TransferMethod::Pull, 128 << 10).is_some() {
             far.timings.pop();
             assert_eq!(bounds(&far), all);
         }
@@ -348,8 +360,12 @@ mod tests {
         for (payload, inline, push) in
             [(32, 60.0, 50.0), (88, 70.0, 80.0), (144, 119.0, 90.0), (200, 121.0, 90.0)]
         {
-            near.timings.push(Timing { way: Way::Inline, bytes: payload, ns: inline });
-            near.timings.push(Timing { way: Way::Push, bytes: payload, ns: push });
+            near.timings.push(Timing {
+                method: TransferMethod::Inline,
+                bytes: payload,
+                ns: inline,
+            });
+            near.timings.push(Timing { method: TransferMethod::Push, bytes: payload, ns: push });
         }
         assert_eq!(choose(&near).inline_max, 144);
         assert_eq!(choose(&near).direct_from, 201, "slots were not measured");
@@ -358,28 +374,28 @@ mod tests {
     #[test]
     fn a_push_begins_where_it_gains_more_than_its_offer_costs() {
         let mut near = none(31.0);
-        near.timings.push(Timing { way: Way::Inline, bytes: PAYLOADS[0], ns: 60.0 });
+        near.timings.push(Timing { method: TransferMethod::Inline, bytes: PAYLOADS[0], ns: 60.0 });
         let mut from = |bytes, push, bounce| {
-            near.timings.push(Timing { way: Way::Push, bytes, ns: push });
-            near.timings.push(Timing { way: Way::Bounce, bytes, ns: bounce });
+            near.timings.push(Timing { method: TransferMethod::Push, bytes, ns: push });
+            near.timings.push(Timing { method: TransferMethod::Bounce, bytes, ns: bounce });
             direct_from(&near, 200)
         };
         assert_eq!(from(2 << 10, 80.0, 100.0), Some((2 << 10) + 1));
         assert_eq!(from(4 << 10, 130.0, 200.0), Some((2 << 10) + (2 << 10) / 5));
         near.timings.retain(|timing| timing.bytes != 2 << 10);
         assert_eq!(direct_from(&near, 200), None);
-        near.timings.push(Timing { way: Way::Push, bytes: 2 << 10, ns: 70.0 });
-        near.timings.push(Timing { way: Way::Bounce, bytes: 2 << 10, ns: 100.0 });
+        near.timings.push(Timing { method: TransferMethod::Push, bytes: 2 << 10, ns: 70.0 });
+        near.timings.push(Timing { method: TransferMethod::Bounce, bytes: 2 << 10, ns: 100.0 });
         assert_eq!(direct_from(&near, 200), Some(201));
     }
 
     #[test]
     fn a_separate_offer_costs_more_than_one_in_a_packet() {
         let mut near = none(31.0);
-        near.timings.push(Timing { way: Way::Inline, bytes: PAYLOADS[0], ns: 60.0 });
+        near.timings.push(Timing { method: TransferMethod::Inline, bytes: PAYLOADS[0], ns: 60.0 });
         for (bytes, push, bounce) in [(1 << 10, 80.0, 120.0), (2 << 10, 100.0, 250.0)] {
-            near.timings.push(Timing { way: Way::Push, bytes, ns: push });
-            near.timings.push(Timing { way: Way::Bounce, bytes, ns: bounce });
+            near.timings.push(Timing { method: TransferMethod::Push, bytes, ns: push });
+            near.timings.push(Timing { method: TransferMethod::Bounce, bytes, ns: bounce });
         }
         // A push and slots take 110 and 120 ns, or 140 and 120, at 1 KiB, and 160
         // and 250 at 2 KiB.
@@ -399,15 +415,18 @@ mod tests {
         for (bytes, push, pieces) in
             [(512, 310.0, 290.0), (1 << 10, 400.0, 410.0), (2 << 10, 700.0, 560.0)]
         {
-            far.timings.push(Timing { way: Way::Push, bytes, ns: push });
-            far.timings.push(Timing { way: Way::Pieces, bytes, ns: pieces });
+            far.timings.push(Timing { method: TransferMethod::Push, bytes, ns: push });
+            far.timings.push(Timing { method: TransferMethod::Pieces, bytes, ns: pieces });
         }
         // There was no time to measure 4 KiB.
         assert_eq!(choose(&far).pieces_max, PIECES_MAX as u64);
-        far.timings.push(Timing { way: Way::Push, bytes: 4 << 10, ns: 1050.0 });
-        far.timings.push(Timing { way: Way::Pieces, bytes: 4 << 10, ns: 1080.0 });
+        far.timings.push(Timing { method: TransferMethod::Push, bytes: 4 << 10, ns: 1050.0 });
+        far.timings.push(Timing { method: TransferMethod::Pieces, bytes: 4 << 10, ns: 1080.0 });
         assert_eq!(choose(&far).pieces_max, 2 << 10);
-        far.timings.iter_mut().filter(|of| of.way == Way::Pieces).for_each(|of| of.ns *= 2.0);
+        far.timings
+            .iter_mut()
+            .filter(|of| of.method == TransferMethod::Pieces)
+            .for_each(|of| of.ns *= 2.0);
         assert_eq!(choose(&far).pieces_max, 0);
     }
 
@@ -415,8 +434,8 @@ mod tests {
     fn defaults_are_used_where_the_time_ran_out() {
         let far = Thresholds::unmeasured(Distance::Far);
         let mut short = none(165.0);
-        for (way, ns) in [(Way::Push, 310.0), (Way::Pieces, 290.0)] {
-            short.timings.push(Timing { way, bytes: 512, ns });
+        for (method, ns) in [(TransferMethod::Push, 310.0), (TransferMethod::Pieces, 290.0)] {
+            short.timings.push(Timing { method, bytes: 512, ns });
         }
         assert_eq!(choose(&short).pieces_max, far.pieces_max);
         short.timings[1].ns = 330.0;
@@ -425,7 +444,7 @@ mod tests {
         let mut long = measured(165.0, [(0.0, 2.0); 3]);
         let mut both = |bytes: usize, rate: f64| {
             let ns = bytes as f64 / rate;
-            long.timings.push(Timing { way: Way::Both, bytes, ns });
+            long.timings.push(Timing { method: TransferMethod::Both, bytes, ns });
             choose(&long).both_from
         };
         assert_eq!(both(512 << 10, 1.8), far.both_from);
@@ -439,20 +458,25 @@ mod tests {
         assert_eq!(choose(&far).halves_from, unmeasured);
         let times = [(4 << 10, 1000.0, [900.0, 950.0]), (8 << 10, 1800.0, [1600.0, 1900.0])];
         for (bytes, push, [plain, pieces]) in times {
-            for (way, ns) in
-                [(Way::Push, push), (Way::Halves, plain), (Way::HalvesInPieces, pieces)]
-            {
+            for (method, ns) in [
+                (TransferMethod::Push, push),
+                (TransferMethod::Halves, plain),
+                (TransferMethod::HalvesInPieces, pieces),
+            ] {
                 assert_eq!(choose(&far).halves_from, unmeasured);
-                far.timings.push(Timing { way, bytes, ns });
+                far.timings.push(Timing { method, bytes, ns });
             }
         }
         assert_eq!(halves_from(&far, 0), Some(between(1)));
         // Halves of 2 KiB go in pieces, and win; halves of 4 KiB do not.
         assert_eq!(halves_from(&far, 2 << 10), Some(between(1)));
         // All halves up to 4 KiB go in pieces.
-        far.timings.push(Timing { way: Way::Pieces, bytes: 4 << 10, ns: 950.0 });
+        far.timings.push(Timing { method: TransferMethod::Pieces, bytes: 4 << 10, ns: 950.0 });
         assert_eq!(halves_from(&far, 4 << 10), Some(Thresholds::NEVER));
-        far.timings.iter_mut().filter(|of| of.way == Way::Push).for_each(|of| of.ns = 2000.0);
+        far.timings
+            .iter_mut()
+            .filter(|of| of.method == TransferMethod::Push)
+            .for_each(|of| of.ns = 2000.0);
         assert_eq!(halves_from(&far, 4 << 10), Some(between(2)));
     }
 
@@ -462,8 +486,8 @@ mod tests {
         for (bytes, bounce, pull) in
             [(4 << 10, 5.0, 4.0), (8 << 10, 5.0, 6.0), (64 << 10, 5.0, 9.0)]
         {
-            near.timings.push(Timing { way: Way::Bounce, bytes, ns: bounce });
-            near.timings.push(Timing { way: Way::Pull, bytes, ns: pull });
+            near.timings.push(Timing { method: TransferMethod::Bounce, bytes, ns: bounce });
+            near.timings.push(Timing { method: TransferMethod::Pull, bytes, ns: pull });
         }
         assert_eq!(choose(&near).eager_max, EAGER_MAX);
         near.timings.truncate(2);

@@ -1,4 +1,4 @@
-//! Measures two cores: how long a line travels between them, and how long each way
+//! Measures two cores: how long a line travels between them, and how long each method
 //! of moving bytes takes.
 //!
 //! ```text
@@ -7,46 +7,24 @@
 //! ```
 //!
 //! The result counts the way there: the round without the trip back. Of several
-//! rounds the first are left out, because the time of a way depends on where the
-//! way before it has left the lines. A program that writes a buffer that was pulled
+//! rounds the first are left out, because the time of a method depends on where the
+//! method before it has left the lines. A program that writes a buffer that was pulled
 //! has to take each line back from the receiver; the first pull after a push does
 //! not show this cost. Of the other rounds the result is the first octile (an
 //! eighth of the rounds is faster): every disturbance on the machine makes a round
 //! longer, but a round after an interruption can be too short.
 
-use super::court::Court;
-use super::yard::Yard;
-use crate::gauge::SAMPLE_BYTES;
+use super::copy_bench::CopyBench;
+use super::method::TransferMethod;
+use super::ping_pong::PingPong;
+use crate::distance_probe::SAMPLE_BYTES;
 use std::time::{Duration, Instant};
 
-/// How bytes get from one core's memory to another's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    /// Inside the lines that are polled.
-    Inline,
-    /// Through slots, by two copies that overlap.
-    Bounce,
-    /// The giver copies, with plain stores.
-    Push,
-    /// The giver copies, in short pieces.
-    Pieces,
-    /// The giver copies, with plain stores, and announces two halves.
-    Halves,
-    /// The same, with each half in short pieces.
-    HalvesInPieces,
-    /// The giver copies, with streaming stores.
-    Stream,
-    /// The taker copies, with plain stores.
-    Pull,
-    /// Both threads copy, from either end.
-    Both,
-}
-
-/// The time of one way at one size.
+/// The time of one method at one size.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Timing {
-    /// The way.
-    pub way: Way,
+    /// The method.
+    pub method: TransferMethod,
     /// The number of bytes.
     pub bytes: usize,
     /// From the giver's start until the taker has read the bytes.
@@ -58,30 +36,30 @@ pub struct Timing {
 pub struct Measured {
     /// The trip of a line, in one direction.
     pub trip_ns: f64,
-    /// The timings of ways and sizes for which there was time.
+    /// The timings of methods and sizes for which there was time.
     pub timings: Vec<Timing>,
-    /// The gauge's reading for this pair, if there was time.
+    /// The probe's reading for this pair, if there was time.
     pub sample_ns: Option<u64>,
     /// How long all the measurements took.
     pub took: Duration,
 }
 
 impl Measured {
-    /// The time of a way at a size, if it was measured.
-    pub fn ns(&self, way: Way, bytes: usize) -> Option<f64> {
-        let of = |timing: &&Timing| timing.way == way && timing.bytes == bytes;
+    /// The time of a method at a size, if it was measured.
+    pub fn ns(&self, method: TransferMethod, bytes: usize) -> Option<f64> {
+        let of = |timing: &&Timing| timing.method == method && timing.bytes == bytes;
         self.timings.iter().find(of).map(|timing| timing.ns)
     }
 
-    /// The time of the faster of two ways to push.
+    /// The time of the faster of two methods to push.
     pub fn push_ns(&self, bytes: usize) -> Option<f64> {
-        let plain = self.ns(Way::Push, bytes)?;
-        Some(self.ns(Way::Pieces, bytes).map_or(plain, |pieces| pieces.min(plain)))
+        let plain = self.ns(TransferMethod::Push, bytes)?;
+        Some(self.ns(TransferMethod::Pieces, bytes).map_or(plain, |pieces| pieces.min(plain)))
     }
 
-    /// The sizes that were measured of a way, ascending.
-    pub fn sizes(&self, way: Way) -> Vec<usize> {
-        let of = self.timings.iter().filter(|timing| timing.way == way);
+    /// The sizes that were measured of a method, ascending.
+    pub fn sizes(&self, method: TransferMethod) -> Vec<usize> {
+        let of = self.timings.iter().filter(|timing| timing.method == method);
         let mut sizes: Vec<usize> = of.map(|timing| timing.bytes).collect();
         sizes.sort_unstable();
         sizes
@@ -91,15 +69,15 @@ impl Measured {
 /// How long a line travels one way, in ns; `None` if `end` comes first or a thread
 /// cannot run on one of the CPUs.
 pub fn trip(first: usize, second: usize, end: Instant) -> Option<f64> {
-    let court = Court::new(end);
+    let ping_pong = PingPong::new(end);
     let give = || {
         let (mut least, mut round) = (f64::MAX, 0);
         for _ in 0..TRIP_ROUNDS {
             let begin = Instant::now();
             for _ in 0..TRIP_BATCH {
                 round += 1;
-                court.ask(round);
-                court.wait_answer(round)?;
+                ping_pong.ask(round);
+                ping_pong.wait_answer(round)?;
             }
             least = least.min(begin.elapsed().as_nanos() as f64 / f64::from(2 * TRIP_BATCH));
         }
@@ -107,27 +85,27 @@ pub fn trip(first: usize, second: usize, end: Instant) -> Option<f64> {
     };
     let take = || {
         for round in 1..=u64::from(TRIP_ROUNDS * TRIP_BATCH) {
-            court.wait_asked(round)?;
-            court.answer(round);
+            ping_pong.wait_asked(round)?;
+            ping_pong.answer(round);
         }
         Some(())
     };
-    court.play([first, second], give, take)
+    ping_pong.play([first, second], give, take)
 }
 
-/// Times every way at every size until `end`.
+/// Times every method at every size until `end`.
 pub fn measure(cpus: [usize; 2], trip_ns: f64, end: Instant) -> Option<Measured> {
     let begin = Instant::now();
-    let (court, yard) = (Court::new(end), Yard::new(BYTES_MAX).ok()?);
+    let (ping_pong, bench) = (PingPong::new(end), CopyBench::new(BYTES_MAX).ok()?);
     let mut timings = Vec::new();
     let mut readings = Vec::new();
     let give = || {
         let mut number = 0;
         for _ in 0..READINGS {
             number += 1;
-            readings.push(yard.sample());
-            court.ask(number);
-            court.wait_answer(number)?;
+            readings.push(bench.sample());
+            ping_pong.ask(number);
+            ping_pong.wait_answer(number)?;
         }
         for step in steps() {
             let mut rounds = Vec::with_capacity(ROUNDS_MAX);
@@ -135,8 +113,8 @@ pub fn measure(cpus: [usize; 2], trip_ns: f64, end: Instant) -> Option<Measured>
                 let begin = Instant::now();
                 for _ in 0..step.batch {
                     number += 1;
-                    yard.give(&court, number, step.way, step.bytes);
-                    court.wait_answer(number)?;
+                    bench.give(&ping_pong, number, step.method, step.bytes);
+                    ping_pong.wait_answer(number)?;
                 }
                 let ns = begin.elapsed().as_nanos() as f64 / f64::from(step.batch);
                 if round >= step.warm {
@@ -145,7 +123,7 @@ pub fn measure(cpus: [usize; 2], trip_ns: f64, end: Instant) -> Option<Measured>
             }
             rounds.sort_unstable_by(f64::total_cmp);
             let ns = rounds[rounds.len() / 8].max(0.0);
-            timings.push(Timing { way: step.way, bytes: step.bytes, ns });
+            timings.push(Timing { method: step.method, bytes: step.bytes, ns });
         }
         Some(())
     };
@@ -153,41 +131,41 @@ pub fn measure(cpus: [usize; 2], trip_ns: f64, end: Instant) -> Option<Measured>
         let mut number = 0;
         for _ in 0..READINGS {
             number += 1;
-            yard.take(&court, number, Way::Push, SAMPLE_BYTES)?;
-            court.answer(number);
+            bench.take(&ping_pong, number, TransferMethod::Push, SAMPLE_BYTES)?;
+            ping_pong.answer(number);
         }
         for step in steps() {
             for _ in 0..(step.warm + step.rounds) * step.batch as usize {
                 number += 1;
-                yard.take(&court, number, step.way, step.bytes)?;
-                court.answer(number);
+                bench.take(&ping_pong, number, step.method, step.bytes)?;
+                ping_pong.answer(number);
             }
         }
         Some(())
     };
     // When the time runs out, that is no failure: the rest stays unmeasured.
-    let _ = court.play(cpus, give, take);
+    let _ = ping_pong.play(cpus, give, take);
     readings.sort_unstable();
     let sample_ns = readings.get(READINGS / 2).copied();
     let measured = Measured { trip_ns, timings, sample_ns, took: begin.elapsed() };
     (!measured.timings.is_empty()).then_some(measured)
 }
 
-/// One way at one size, and how often it is measured.
+/// One method at one size, and how often it is measured.
 #[derive(Clone, Copy)]
-struct Step {
-    way: Way,
+struct TimingStep {
+    method: TransferMethod,
     bytes: usize,
     batch: u32,
-    /// Rounds that are not counted: the lines of a way settle in the two caches,
+    /// Rounds that are not counted: the lines of a method settle in the two caches,
     /// and memory is touched for the first time.
     warm: usize,
     rounds: usize,
 }
 
 /// All steps, the smallest sizes first: if time runs out, the largest are missing.
-fn steps() -> impl Iterator<Item = Step> {
-    let step = |way, bytes: usize| {
+fn steps() -> impl Iterator<Item = TimingStep> {
+    let step = |method, bytes: usize| {
         let (warm, rounds) = if bytes <= SMALL {
             (2, 12)
         } else if bytes <= LARGE {
@@ -196,26 +174,31 @@ fn steps() -> impl Iterator<Item = Step> {
             (1, 4)
         };
         let batch = (BATCH_BYTES / bytes).clamp(1, 16) as u32;
-        Step { way, bytes, batch, warm, rounds }
+        TimingStep { method, bytes, batch, warm, rounds }
     };
-    let small = PAYLOADS
-        .into_iter()
-        .flat_map(move |bytes| [step(Way::Inline, bytes), step(Way::Push, bytes)]);
-    let slots = SHORT.into_iter().chain(SIZES).filter(|bytes| *bytes <= Yard::SLOTS_BYTES);
-    let slots = slots.map(move |bytes| step(Way::Bounce, bytes));
-    let short =
-        SHORT.into_iter().flat_map(move |bytes| [step(Way::Push, bytes), step(Way::Pieces, bytes)]);
-    let ways = |bytes| {
-        let pieces = (bytes <= PIECES_MAX).then_some(Way::Pieces);
-        let halves = HALVED.contains(&bytes).then_some([Way::Halves, Way::HalvesInPieces]);
-        let both = (bytes >= BOTH_MIN).then_some(Way::Both);
-        let ways = [Way::Push, Way::Stream, Way::Pull].into_iter().chain(pieces);
-        ways.chain(halves.into_iter().flatten()).chain(both).map(move |way| (way, bytes))
+    let small = PAYLOADS.into_iter().flat_map(move |bytes| {
+        [step(TransferMethod::Inline, bytes), step(TransferMethod::Push, bytes)]
+    });
+    let slots = SHORT.into_iter().chain(SIZES).filter(|bytes| *bytes <= CopyBench::SLOTS_BYTES);
+    let slots = slots.map(move |bytes| step(TransferMethod::Bounce, bytes));
+    let short = SHORT.into_iter().flat_map(move |bytes| {
+        [step(TransferMethod::Push, bytes), step(TransferMethod::Pieces, bytes)]
+    });
+    let methods = |bytes| {
+        let pieces = (bytes <= PIECES_MAX).then_some(TransferMethod::Pieces);
+        let halves = HALVED
+            .contains(&bytes)
+            .then_some([TransferMethod::Halves, TransferMethod::HalvesInPieces]);
+        let both = (bytes >= BOTH_MIN).then_some(TransferMethod::Both);
+        let methods = [TransferMethod::Push, TransferMethod::Stream, TransferMethod::Pull]
+            .into_iter()
+            .chain(pieces);
+        methods.chain(halves.into_iter().flatten()).chain(both).map(move |method| (method, bytes))
     };
     small
         .chain(short)
         .chain(slots)
-        .chain(SIZES.into_iter().flat_map(ways).map(move |(way, bytes)| step(way, bytes)))
+        .chain(SIZES.into_iter().flat_map(methods).map(move |(method, bytes)| step(method, bytes)))
 }
 
 /// The payloads of a packet of one to four lines.
@@ -233,7 +216,7 @@ pub const HALVED: [usize; 2] = [4 << 10, 8 << 10];
 /// The bytes that a core has copied before it has told another core that it may
 /// help.
 const BOTH_MIN: usize = 16 << 10;
-/// Up to this size ways differ by less than the variation of a round.
+/// Up to this size methods differ by less than the variation of a round.
 const SMALL: usize = 8 << 10;
 const LARGE: usize = 256 << 10;
 const BATCH_BYTES: usize = 16 << 10;

@@ -1,8 +1,8 @@
 use super::*;
-use crate::config::Config;
+use crate::config::SpaceConfig;
 
 fn members(size: u32) -> Vec<Member> {
-    Member::threads(size, &Config::small()).unwrap()
+    Member::threads(size, &SpaceConfig::small()).unwrap()
 }
 
 #[test]
@@ -26,7 +26,7 @@ fn ranks_that_share_cores_are_not_measured() {
     let members = members(3);
     let hand = ByHand { eager_max: Some(5000), ..ByHand::default() };
     members[0].calibrate(&[], &hand);
-    let (distance, thresholds) = members[2].way_to(Rank(1));
+    let (distance, thresholds) = members[2].distance_to(Rank(1));
     assert_eq!((distance, thresholds.eager_max), (Distance::SameCore, 5000));
     assert!(!members[0].control().place().thresholds(Distance::Near).1);
 }
@@ -35,8 +35,8 @@ fn ranks_that_share_cores_are_not_measured() {
 fn both_ends_get_the_same_thresholds() {
     let members = members(2);
     members[0].calibrate(&[0, 0], &ByHand::default());
-    let ways = [members[0].way_to(Rank(1)), members[1].way_to(Rank(0))];
-    assert_eq!(ways[0], ways[1]);
-    assert_ne!(ways[0].0, Distance::SameCore);
+    let methods = [members[0].distance_to(Rank(1)), members[1].distance_to(Rank(0))];
+    assert_eq!(methods[0], methods[1]);
+    assert_ne!(methods[0].0, Distance::SameCore);
     assert_ne!(members[0].control().place().took_ns(), 0);
 }

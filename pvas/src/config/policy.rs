@@ -1,6 +1,7 @@
 //! When the pages of partitions are allocated, and which ranks may write to them.
 
-use super::{ConfigError, HUGE_PAGES, PEERS, POPULATE};
+use super::error::ConfigError;
+use super::variables::{HUGE_PAGES, PEERS, POPULATE};
 use tsumugi_core::excerpt::Excerpt;
 
 /// When the pages of a partition are allocated.
@@ -39,7 +40,7 @@ pub enum Peers {
     Read,
 }
 
-/// The part of a [`Config`](super::Config), beside the sizes, that must be the same
+/// The part of a [`SpaceConfig`](super::SpaceConfig), beside the sizes, that must be the same
 /// on every rank of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
@@ -97,7 +98,7 @@ words! {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Config;
+    use super::super::SpaceConfig;
     use super::*;
 
     #[test]
@@ -111,13 +112,13 @@ mod tests {
         let lookup = |name: &str| {
             variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone())
         };
-        assert_eq!(Config::from_lookup(lookup).unwrap().policy, policy);
+        assert_eq!(SpaceConfig::from_lookup(lookup).unwrap().policy, policy);
     }
 
     #[test]
     fn a_value_that_is_not_a_choice_is_named() {
         let lookup = |name: &str| (name == PEERS).then(|| "readonly".to_owned());
-        let error = Config::from_lookup(lookup).unwrap_err().to_string();
+        let error = SpaceConfig::from_lookup(lookup).unwrap_err().to_string();
         assert!(error.contains("TSUMUGI_PEERS=\"readonly\""), "{error}");
     }
 }

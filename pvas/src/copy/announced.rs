@@ -1,12 +1,12 @@
 //! Announces to the sanitizers the copies by instructions that they do not see.
 
-use super::Mode;
+use super::mode::CopyMode;
 use std::ffi::c_void;
 use std::ptr::NonNull;
 
 /// Announces a copy; does nothing for a plain copy, which the sanitizers see.
-pub(super) fn copy(mode: Mode, from: NonNull<u8>, to: NonNull<u8>, bytes: usize) {
-    if mode == Mode::Plain || bytes == 0 {
+pub(super) fn copy(mode: CopyMode, from: NonNull<u8>, to: NonNull<u8>, bytes: usize) {
+    if mode == CopyMode::Plain || bytes == 0 {
         return;
     }
     // SAFETY: the sanitizer is linked into every program that is built for it, and

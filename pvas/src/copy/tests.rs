@@ -34,7 +34,7 @@ fn lengths() -> impl Iterator<Item = usize> + Clone {
 
 #[test]
 fn every_mode_copies_every_length_at_every_alignment() {
-    for mode in [Mode::Plain, Mode::Pieces, Mode::Streaming] {
+    for mode in [CopyMode::Plain, CopyMode::Pieces, CopyMode::Streaming] {
         check(lengths(), |from, to| {
             let (from, to, len) = ends(from, to);
             // SAFETY: two slices of the same length.
@@ -70,7 +70,7 @@ fn a_release_store_publishes_streamed_bytes() {
                 let from = NonNull::from(&from[round][..]).cast();
                 let to = NonNull::new(places[round] as *mut u8).unwrap();
                 // SAFETY: a vector each, read only after the flag.
-                unsafe { copy(Mode::Streaming, from, to, 1000) };
+                unsafe { copy(CopyMode::Streaming, from, to, 1000) };
                 flags[round].store(true, Ordering::Release);
             }
         });

@@ -1,8 +1,8 @@
 //! One rank's process: its start, its end, and its output.
 
-use super::Launch;
 use super::label::{Lines, Stream};
 use super::losses::Losses;
+use super::options::Launch;
 use super::signals::FORWARDED;
 use crate::config;
 use crate::space::Files;

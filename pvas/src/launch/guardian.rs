@@ -16,8 +16,8 @@
 //! because such a program would have to be installed somewhere. Therefore it calls
 //! nothing that allocates or locks.
 
-use super::LaunchError;
-use super::sweep;
+use super::error::LaunchError;
+use super::process_scan;
 use crate::config;
 use crate::sys;
 use crate::sys::forked;
@@ -52,7 +52,7 @@ impl Guardian {
             what: "starting the guardian of a job",
             errno: error.raw_os_error().unwrap_or(0),
         };
-        let entry = sweep::entry();
+        let entry = process_scan::entry();
         let own = entry.rsplit(['=', '.']).next().unwrap_or_default();
         let folder = match folder {
             None => None,
@@ -116,7 +116,7 @@ impl Guardian {
 
     /// Ends the marked processes and removes the folder. Allocates nothing.
     fn clear(&self) {
-        sweep::kill_marked(&self.entry);
+        process_scan::kill_marked(&self.entry);
         if let Some((_, folder)) = &self.folder {
             forked::remove_folder(folder);
         }
@@ -132,7 +132,7 @@ impl Drop for Guardian {
 /// The body of the forked process. `fds` are the pidfd of the launcher, and the
 /// pipe through which it reports that it is ready. It makes system calls alone.
 fn guard(guardian: &Guardian, fds: [RawFd; 2]) {
-    forked::stand_alone(sweep::GUARDIAN);
+    forked::stand_alone(process_scan::GUARDIAN);
     // SAFETY: this process is a copy, in which no code uses the other descriptors.
     let [launcher, told] = match unsafe { forked::keep_only(fds) } {
         Ok(kept) => kept,

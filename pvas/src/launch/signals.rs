@@ -4,7 +4,7 @@
 //! A signal of the terminal has gone to the whole process group, ranks included: it
 //! is marked and not sent again.
 
-use super::LaunchError;
+use super::error::LaunchError;
 use crate::sys;
 use std::io::{self, PipeReader, PipeWriter, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};

@@ -7,7 +7,7 @@
 //! what.
 
 use crate::futex::SharedFutex;
-use crate::partition::{Control, State};
+use crate::partition::{ControlBlock, RankState};
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 use tsumugi_core::sync::Ordering;
@@ -41,7 +41,7 @@ impl Stall {
     pub fn poll<'c>(
         &mut self,
         now: Instant,
-        controls: impl Iterator<Item = &'c Control> + Clone,
+        controls: impl Iterator<Item = &'c ControlBlock> + Clone,
     ) -> Option<String> {
         if now < self.next {
             return None;
@@ -77,13 +77,13 @@ impl Stall {
 }
 
 /// The count of all wake-ups, if all ranks that have started are quiet.
-fn quiet_sum<'c>(controls: impl Iterator<Item = &'c Control>) -> Option<u64> {
+fn quiet_sum<'c>(controls: impl Iterator<Item = &'c ControlBlock>) -> Option<u64> {
     let (mut sum, mut running) = (0u64, 0);
     for control in controls {
         match control.state() {
-            State::Starting => return None,
-            State::Finished | State::Failed => {}
-            State::Running => {
+            RankState::Starting => return None,
+            RankState::Finished | RankState::Failed => {}
+            RankState::Running => {
                 let workers = control.workers().load(Ordering::SeqCst) as usize;
                 let quiet = workers > 0
                     && control.bells().asleep() == workers
@@ -99,8 +99,8 @@ fn quiet_sum<'c>(controls: impl Iterator<Item = &'c Control>) -> Option<u64> {
     (running > 0).then_some(sum)
 }
 
-fn ask(control: &Control) -> Option<u32> {
-    (control.state() == State::Running).then(|| {
+fn ask(control: &ControlBlock) -> Option<u32> {
+    (control.state() == RankState::Running).then(|| {
         let number = control.ask_report();
         control.bells().ring(&SharedFutex);
         number
@@ -109,15 +109,15 @@ fn ask(control: &Control) -> Option<u32> {
 
 fn have_all_answered<'c>(
     asked: &[Option<u32>],
-    controls: impl Iterator<Item = &'c Control>,
+    controls: impl Iterator<Item = &'c ControlBlock>,
 ) -> bool {
-    let has = |(asked, control): (&Option<u32>, &Control)| {
+    let has = |(asked, control): (&Option<u32>, &ControlBlock)| {
         asked.is_none_or(|number| control.report(number).is_some())
     };
     asked.iter().zip(controls).all(has)
 }
 
-fn collect<'c>(asked: &[Option<u32>], controls: impl Iterator<Item = &'c Control>) -> String {
+fn collect<'c>(asked: &[Option<u32>], controls: impl Iterator<Item = &'c ControlBlock>) -> String {
     let mut text = String::from(
         "tsumugi: all ranks are quiet: every worker sleeps and nothing is left to wake one\n",
     );
@@ -141,13 +141,13 @@ const ANSWER_LOOKS: u32 = 10;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
+    use crate::config::SpaceConfig;
     use crate::space::Space;
     use std::sync::Arc;
     use tsumugi_core::mem::LocalRank;
 
     fn quiet_pair() -> Arc<Space> {
-        let config = Config::small();
+        let config = SpaceConfig::small();
         let space = Space::create(2, &config).unwrap();
         for control in space.controls() {
             control.attach(1).unwrap();
@@ -201,14 +201,14 @@ mod tests {
         one.bells().stay(0);
         assert_eq!(looks(&mut stall, &space, 5), [""; 0], "a worker that runs");
         let _ticket = one.bells().prepare(0);
-        one.set_state(State::Starting);
+        one.set_state(RankState::Starting);
         assert_eq!(looks(&mut stall, &space, 5), [""; 0], "a rank that has not started");
-        one.set_state(State::Running);
+        one.set_state(RankState::Running);
         for _ in 0..5 {
             one.activity().fetch_add(1, Ordering::SeqCst);
             assert_eq!(looks(&mut stall, &space, 1), [""; 0], "a counter has moved");
         }
-        one.set_state(State::Finished);
+        one.set_state(RankState::Finished);
         one.bells().stay(0);
         assert_eq!(looks(&mut stall, &space, 12).len(), 1, "one rank is left, and it is quiet");
     }

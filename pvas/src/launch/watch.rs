@@ -1,11 +1,13 @@
 //! The launcher's loop: deaths, signals, output, and the looks for a stall.
 
 use super::child::Child;
+use super::job::LaunchedJob;
+use super::outcome::{RankEnd, RankFailure};
 use super::signals::Caught;
 use super::stall::Stall;
-use super::{End, Failure, Job, Superior, Told};
-use crate::partition::{Control, State, declare_gone, declare_lost};
-use crate::space::Window;
+use super::superior::{EndReport, Superior};
+use crate::partition::{ControlBlock, RankState, declare_gone, declare_lost};
+use crate::space::ControlMapping;
 use crate::sys;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -14,39 +16,41 @@ use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 use tsumugi_core::mem::Rank;
 
-/// Watches until all ranks have ended; returns the first failure.
-pub fn watch(job: &mut Job) -> io::Result<Option<Failure>> {
-    let superior = job.superior.take();
-    let grace = if superior.is_some() { job.grace.max(HEARD_WITHIN) } else { job.grace };
-    let mut watch = Watch { grace, superior, failure: None, sentence: None, interrupts: 0 };
-    let mut stall = Stall::new(Instant::now());
-    while job.children.iter().any(|child| !child.has_ended()) {
-        let due = watch.due().map_or(stall.next(), |due| due.min(stall.next()));
-        let is_told = watch.wait(job, due.saturating_duration_since(Instant::now()))?;
-        for child in &mut job.children {
-            child.lines.iter_mut().for_each(super::label::Lines::forward);
+impl LaunchedJob {
+    /// Watches until all ranks have ended; returns the first failure.
+    pub(super) fn watch(&mut self) -> io::Result<Option<RankFailure>> {
+        let superior = self.superior.take();
+        let grace = if superior.is_some() { self.grace.max(HEARD_WITHIN) } else { self.grace };
+        let mut watch = JobWatch { grace, superior, failure: None, sentence: None, interrupts: 0 };
+        let mut stall = Stall::new(Instant::now());
+        while self.children.iter().any(|child| !child.has_ended()) {
+            let due = watch.due().map_or(stall.next(), |due| due.min(stall.next()));
+            let is_told = watch.wait(self, due.saturating_duration_since(Instant::now()))?;
+            for child in &mut self.children {
+                child.lines.iter_mut().for_each(super::label::Lines::forward);
+            }
+            for caught in self.signals.as_mut().map(|signals| signals.take()).unwrap_or_default() {
+                watch.pass_on(caught, &self.children);
+            }
+            for gone in gone(self)? {
+                watch.bury(gone, &self.windows);
+            }
+            if is_told {
+                watch.hear(&mut self.children);
+            }
+            watch.execute(&self.children);
+            if let Some(text) = stall.poll(Instant::now(), controls(&self.windows)) {
+                eprint!("{text}");
+            }
         }
-        for caught in job.signals.as_mut().map(|signals| signals.take()).unwrap_or_default() {
-            watch.pass_on(caught, &job.children);
+        self.guardian.end();
+        for lines in self.children.iter_mut().flat_map(|child| &mut child.lines) {
+            lines.forward();
+            lines.close();
         }
-        for gone in gone(job)? {
-            watch.bury(gone, &job.windows);
-        }
-        if is_told {
-            watch.hear(&mut job.children);
-        }
-        watch.execute(&job.children);
-        if let Some(text) = stall.poll(Instant::now(), controls(&job.windows)) {
-            eprint!("{text}");
-        }
+        self.is_over = true;
+        Ok(watch.failure)
     }
-    job.guardian.end();
-    for lines in job.children.iter_mut().flat_map(|child| &mut child.lines) {
-        lines.forward();
-        lines.close();
-    }
-    job.is_over = true;
-    Ok(watch.failure)
 }
 
 /// A process that has ended.
@@ -59,7 +63,7 @@ struct Gone {
 
 /// The processes that have ended since the last look. In a part of a job the first
 /// is the one that was declared lost first.
-fn gone(job: &mut Job) -> io::Result<Vec<Gone>> {
+fn gone(job: &mut LaunchedJob) -> io::Result<Vec<Gone>> {
     let mut all = Vec::new();
     loop {
         let before = all.len();
@@ -84,11 +88,11 @@ fn gone(job: &mut Job) -> io::Result<Vec<Gone>> {
     }
 }
 
-struct Watch {
+struct JobWatch {
     /// A rank that learns of a death has this time to end by itself.
     grace: Duration,
     superior: Option<Superior>,
-    failure: Option<Failure>,
+    failure: Option<RankFailure>,
     sentence: Option<Sentence>,
     interrupts: u32,
 }
@@ -100,34 +104,34 @@ struct Sentence {
     kill_at: Option<Instant>,
 }
 
-impl Watch {
+impl JobWatch {
     /// Handles the end of a rank: if the rank had not finished, this is a failure.
-    fn bury(&mut self, gone: Gone, windows: &[Window]) {
+    fn bury(&mut self, gone: Gone, windows: &[ControlMapping]) {
         let Gone { rank, pid, status, may_have_heard } = gone;
         // A part of a job has no windows: the launcher does not see the states of
         // its ranks.
         let control = windows.get(rank.0 as usize);
-        let state = control.map_or(State::Starting, |control| control.state());
+        let state = control.map_or(RankState::Starting, |control| control.state());
         let end = match (status.code(), status.signal()) {
-            (Some(0), _) if state == State::Running => Some(End::Early),
+            (Some(0), _) if state == RankState::Running => Some(RankEnd::Early),
             (Some(0), _) => None,
-            (Some(code), _) => Some(End::Exited { code }),
-            (None, signal) => Some(End::Killed { signal: signal.unwrap_or(libc::SIGKILL) }),
+            (Some(code), _) => Some(RankEnd::Exited { code }),
+            (None, signal) => Some(RankEnd::Killed { signal: signal.unwrap_or(libc::SIGKILL) }),
         };
         if let Some(superior) = &self.superior {
             // The send fails if the superior has given up on this part; it then
             // needs no report.
-            let failure = Failure { rank, pid, end: end.unwrap_or(End::Early) };
-            let _ = superior.ends.send(Told { failure, may_have_heard });
+            let failure = RankFailure { rank, pid, end: end.unwrap_or(RankEnd::Early) };
+            let _ = superior.ends.send(EndReport { failure, may_have_heard });
         }
         let Some(end) = end else {
             if let Some(control) = control {
-                control.set_state(State::Finished);
+                control.set_state(RankState::Finished);
             }
             declare_gone(controls(windows));
             return;
         };
-        let failure = Failure { rank, pid, end };
+        let failure = RankFailure { rank, pid, end };
         if self.failure.is_none() {
             self.failure = Some(failure);
             if self.superior.is_none() {
@@ -137,7 +141,7 @@ impl Watch {
                 eprint!("{line}");
             }
         }
-        if state == State::Finished {
+        if state == RankState::Finished {
             declare_gone(controls(windows));
             return;
         }
@@ -203,7 +207,7 @@ impl Watch {
 
     /// Sleeps until something happens, for at most `limit`. Returns whether the
     /// superior has sent something.
-    fn wait(&self, job: &Job, limit: Duration) -> io::Result<bool> {
+    fn wait(&self, job: &LaunchedJob, limit: Duration) -> io::Result<bool> {
         let superior = self.superior.iter().map(|superior| superior.deaths.as_fd());
         let running = job.children.iter().filter_map(Child::pidfd);
         let output =
@@ -216,7 +220,7 @@ impl Watch {
     }
 }
 
-fn controls(windows: &[Window]) -> impl Iterator<Item = &Control> + Clone {
+fn controls(windows: &[ControlMapping]) -> impl Iterator<Item = &ControlBlock> + Clone {
     windows.iter().map(|window| &**window)
 }
 

@@ -46,7 +46,7 @@ pub enum MeetError {
         /// This rank.
         rank: LocalRank,
         /// The reason.
-        why: Verdict,
+        why: JoinVerdict,
     },
     /// Not all descriptors came: the leader is gone, or this process may not
     /// have as many open (`ulimit -n`).
@@ -69,7 +69,7 @@ pub enum MeetError {
 /// A leader's answer to a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub enum Verdict {
+pub enum JoinVerdict {
     /// The rank belongs to this job and node.
     Welcome = 0,
     /// The rank's program was built differently.
@@ -82,7 +82,7 @@ pub enum Verdict {
     Taken = 4,
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for JoinVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Welcome => "it is accepted",

@@ -1,9 +1,11 @@
 //! The messages on the socket: fixed fields in this machine's byte order, because
 //! both ends are on this machine. Every field is checked.
 
-use super::{Meeting, Verdict};
-use crate::config::{Config, HugePages, Policy};
-use crate::partition::{Control, Shape};
+use super::digest::digest;
+use super::error::JoinVerdict;
+use super::meeting::Meeting;
+use crate::config::{HugePages, Policy, SpaceConfig};
+use crate::partition::{ControlBlock, PartitionShape};
 use crate::sys;
 use std::io::{Error, ErrorKind, Read, Result};
 use std::os::fd::AsFd;
@@ -24,11 +26,11 @@ pub struct Hello {
 
 /// The answer of the leader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct LeaderReply {
     /// Whether descriptors follow.
-    pub verdict: Verdict,
+    pub verdict: JoinVerdict,
     /// Where the partitions lie.
-    pub shape: Shape,
+    pub shape: PartitionShape,
     /// When pages are allocated, and which ranks may write to them.
     pub policy: Policy,
 }
@@ -37,7 +39,7 @@ impl Hello {
     /// The hello of this rank.
     pub fn of(meeting: &Meeting<'_>) -> Self {
         Self {
-            layout: Control::layout(),
+            layout: ControlBlock::layout(),
             job: digest(meeting.job),
             node: meeting.node.0,
             rank: meeting.local,
@@ -46,12 +48,12 @@ impl Hello {
     }
 
     /// The verdict of a leader with the hello `own` on this hello.
-    pub fn compare(&self, own: &Self) -> Verdict {
+    pub fn compare(&self, own: &Self) -> JoinVerdict {
         match self {
-            _ if self.layout != own.layout => Verdict::Build,
-            _ if (self.job, self.node) != (own.job, own.node) => Verdict::Job,
-            _ if self.size != own.size || self.rank.0 >= own.size => Verdict::Size,
-            _ => Verdict::Welcome,
+            _ if self.layout != own.layout => JoinVerdict::Build,
+            _ if (self.job, self.node) != (own.job, own.node) => JoinVerdict::Job,
+            _ if self.size != own.size || self.rank.0 >= own.size => JoinVerdict::Size,
+            _ => JoinVerdict::Welcome,
         }
     }
 
@@ -75,7 +77,7 @@ impl Hello {
     }
 }
 
-impl Answer {
+impl LeaderReply {
     /// Whether there are files of huge pages.
     pub fn has_huge(&self) -> bool {
         self.policy.huge_pages == HugePages::Reserved
@@ -97,8 +99,13 @@ impl Answer {
         if magic != MAGIC || bytes > TEXT_BYTES_MAX {
             return Err(bad());
         }
-        let verdicts =
-            [Verdict::Welcome, Verdict::Build, Verdict::Job, Verdict::Size, Verdict::Taken];
+        let verdicts = [
+            JoinVerdict::Welcome,
+            JoinVerdict::Build,
+            JoinVerdict::Job,
+            JoinVerdict::Size,
+            JoinVerdict::Taken,
+        ];
         let verdict = *verdicts.get((word >> 32) as usize).ok_or_else(bad)?;
         let mut text = vec![0; bytes];
         stream.read_exact(&mut text)?;
@@ -108,16 +115,9 @@ impl Answer {
             let mut lines = policy.lines().filter_map(|line| line.split_once('='));
             lines.find(|(known, _)| *known == name).map(|(_, value)| value.to_owned())
         };
-        let policy = Config::from_lookup(lookup).map_err(|_| bad())?.policy;
-        Ok(Self { verdict, shape: Shape::from_text(shape).ok_or_else(bad)?, policy })
+        let policy = SpaceConfig::from_lookup(lookup).map_err(|_| bad())?.policy;
+        Ok(Self { verdict, shape: PartitionShape::from_text(shape).ok_or_else(bad)?, policy })
     }
-}
-
-/// FNV-1a.
-pub fn digest(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
 }
 
 /// Sends without the signal (SIGPIPE) that the writer of a broken socket gets.

@@ -1,5 +1,6 @@
 //! The identity of the node that a process is on.
 
+use super::digest::digest;
 use crate::config;
 use std::fmt;
 use std::fs;
@@ -19,7 +20,7 @@ impl NodeId {
             let network = fs::metadata("/proc/self/ns/net").map_or(0, |network| network.ino());
             format!("{} {network}", boot.trim())
         });
-        Self(super::hello::digest(&text))
+        Self(digest(&text))
     }
 
     /// This rank's place among the ranks of its node, and the number of those

@@ -3,10 +3,10 @@
 //! All of it is atomics, and all zeroes mean a rank that has not started, so that a
 //! fresh file is valid.
 
-use super::graves::Graves;
-use super::header::{Header, HeaderError, digest};
+use super::death_log::DeathLog;
+use super::header::{HeaderError, PartitionHeader, digest};
 use super::report::{REPORT_BYTES_MAX, Report, load_bytes, store_bytes};
-use crate::distance::Place;
+use crate::distance::CorePlacement;
 use std::fmt;
 use tsumugi_core::boot::CARD_BYTES_MAX;
 use tsumugi_core::mem::{LocalRank, RegionKey, RegionTable};
@@ -26,7 +26,7 @@ pub const COLLECTIVE_KEY: RegionKey = RegionKey::new(1, 1).of_runtime();
 /// How far a rank has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub enum State {
+pub enum RankState {
     /// The rank has not attached to its partition yet.
     Starting = 0,
     /// The rank has attached.
@@ -39,25 +39,25 @@ pub enum State {
 
 /// The head of a partition.
 #[repr(C, align(4096))]
-pub struct Control {
-    header: Header,
-    life: CachePadded<Life>,
+pub struct ControlBlock {
+    header: PartitionHeader,
+    life: CachePadded<RankStatus>,
     regions: CachePadded<RegionTable<REGIONS_MAX>>,
     lot: CachePadded<ParkingLot>,
     bells: DoorbellSet,
     /// Incremented by every worker that wakes.
     activity: CachePadded<AtomicU64>,
     boot: CachePadded<Boot>,
-    place: CachePadded<Place>,
+    place: CachePadded<CorePlacement>,
     report: CachePadded<Report>,
-    graves: CachePadded<Graves>,
+    death_log: CachePadded<DeathLog>,
     collective: CachePadded<[AtomicU64; COLLECTIVE_WORDS]>,
 }
 
 /// The state of the rank. Written by the rank at start and end, and by the process
 /// that notices its death.
 #[repr(C)]
-struct Life {
+struct RankStatus {
     pid: AtomicU32,
     state: AtomicU32,
     workers: AtomicU32,
@@ -79,7 +79,7 @@ struct Boot {
     card: [AtomicU8; CARD_BYTES_MAX],
 }
 
-impl Control {
+impl ControlBlock {
     /// Writes the header into a fresh file.
     pub fn make(&self, rank: LocalRank, size: u32) {
         self.header.make(rank, size, LAYOUT);
@@ -111,7 +111,7 @@ impl Control {
     /// The pid of the process that attached before.
     pub fn attach(&self, pid: u32) -> Result<(), u32> {
         self.life.pid.compare_exchange(0, pid, Ordering::AcqRel, Ordering::Acquire)?;
-        self.set_state(State::Running);
+        self.set_state(RankState::Running);
         Ok(())
     }
 
@@ -138,17 +138,17 @@ impl Control {
     }
 
     /// How far the rank has come.
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> RankState {
         match self.life.state.load(Ordering::SeqCst) {
-            0 => State::Starting,
-            1 => State::Running,
-            2 => State::Finished,
-            _ => State::Failed,
+            0 => RankState::Starting,
+            1 => RankState::Running,
+            2 => RankState::Finished,
+            _ => RankState::Failed,
         }
     }
 
     /// Sets how far the rank has come.
-    pub fn set_state(&self, state: State) {
+    pub fn set_state(&self, state: RankState) {
         self.life.state.store(state as u32, Ordering::SeqCst);
     }
 
@@ -230,7 +230,7 @@ impl Control {
     }
 
     /// The distance of the rank to others.
-    pub fn place(&self) -> &Place {
+    pub fn place(&self) -> &CorePlacement {
         &self.place
     }
 
@@ -267,16 +267,16 @@ impl Control {
     /// [`CONTROL_BYTES`].
     pub fn parts() -> [(&'static str, usize); 12] {
         let parts = [
-            ("header", std::mem::offset_of!(Control, life)),
-            ("life", size_of::<CachePadded<Life>>()),
+            ("header", std::mem::offset_of!(ControlBlock, life)),
+            ("life", size_of::<CachePadded<RankStatus>>()),
             ("region table", size_of::<CachePadded<RegionTable<REGIONS_MAX>>>()),
             ("lot", size_of::<CachePadded<ParkingLot>>()),
             ("bells", size_of::<DoorbellSet>()),
             ("activity", size_of::<CachePadded<AtomicU64>>()),
             ("card", size_of::<CachePadded<Boot>>()),
-            ("distances", size_of::<CachePadded<Place>>()),
+            ("distances", size_of::<CachePadded<CorePlacement>>()),
             ("report", size_of::<CachePadded<Report>>()),
-            ("dead of other nodes", size_of::<CachePadded<Graves>>()),
+            ("dead of other nodes", size_of::<CachePadded<DeathLog>>()),
             ("collective words", size_of::<CachePadded<[AtomicU64; COLLECTIVE_WORDS]>>()),
             ("up to the page", 0),
         ];
@@ -302,8 +302,8 @@ impl Control {
     }
 
     /// The list of the dead of other nodes; used in the first partition of a node.
-    pub(crate) fn graves(&self) -> &Graves {
-        &self.graves
+    pub(crate) fn death_log(&self) -> &DeathLog {
+        &self.death_log
     }
 
     /// The words of the barrier: how many ranks have arrived, and the phase. Used
@@ -314,11 +314,11 @@ impl Control {
 }
 
 /// The bytes of a partition that the launcher maps.
-pub const CONTROL_BYTES: usize = size_of::<Control>();
+pub const CONTROL_BYTES: usize = size_of::<ControlBlock>();
 
-impl fmt::Debug for Control {
+impl fmt::Debug for ControlBlock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Control")
+        f.debug_struct("ControlBlock")
             .field("rank", &self.header.rank())
             .field("pid", &self.pid())
             .field("state", &self.state())
@@ -327,20 +327,20 @@ impl fmt::Debug for Control {
     }
 }
 
-/// A digest of the layout of a `Control`.
+/// A digest of the layout of a `ControlBlock`.
 const LAYOUT: u64 = digest(&[
-    size_of::<Control>(),
-    size_of::<Life>(),
-    std::mem::offset_of!(Control, life),
-    std::mem::offset_of!(Control, regions),
-    std::mem::offset_of!(Control, lot),
-    std::mem::offset_of!(Control, bells),
-    std::mem::offset_of!(Control, activity),
-    std::mem::offset_of!(Control, boot),
-    std::mem::offset_of!(Control, place),
-    std::mem::offset_of!(Control, report),
-    std::mem::offset_of!(Control, graves),
-    std::mem::offset_of!(Control, collective),
+    size_of::<ControlBlock>(),
+    size_of::<RankStatus>(),
+    std::mem::offset_of!(ControlBlock, life),
+    std::mem::offset_of!(ControlBlock, regions),
+    std::mem::offset_of!(ControlBlock, lot),
+    std::mem::offset_of!(ControlBlock, bells),
+    std::mem::offset_of!(ControlBlock, activity),
+    std::mem::offset_of!(ControlBlock, boot),
+    std::mem::offset_of!(ControlBlock, place),
+    std::mem::offset_of!(ControlBlock, report),
+    std::mem::offset_of!(ControlBlock, death_log),
+    std::mem::offset_of!(ControlBlock, collective),
     size_of::<RegionTable<1>>(),
     size_of::<RegionTable<2>>(),
     size_of::<ParkingLot>(),
@@ -356,7 +356,7 @@ const _: () = {
     // The head is mapped by page, and small enough that many ranks cost little.
     assert!(CONTROL_BYTES.is_multiple_of(4096) && CONTROL_BYTES <= 256 << 10);
     // A slot of the region table never lies across two cache lines.
-    assert!(std::mem::offset_of!(Control, regions).is_multiple_of(64));
+    assert!(std::mem::offset_of!(ControlBlock, regions).is_multiple_of(64));
     assert!(size_of::<[AtomicU64; COLLECTIVE_WORDS]>() == 4096);
 };
 

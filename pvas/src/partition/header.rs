@@ -7,7 +7,7 @@ use tsumugi_core::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// The header; written once, by the process that makes the file.
 #[repr(C)]
-pub(super) struct Header {
+pub(super) struct PartitionHeader {
     magic: AtomicU64,
     layout: AtomicU64,
     version: AtomicU32,
@@ -46,7 +46,7 @@ pub enum HeaderError {
     },
 }
 
-impl Header {
+impl PartitionHeader {
     /// Writes the header into a fresh file.
     pub fn make(&self, rank: LocalRank, size: u32, layout: u64) {
         self.layout.store(layout, Ordering::Relaxed);
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn a_header_error_names_the_field_that_differs() {
         // SAFETY: the header consists of atomics, for which all zeroes are valid.
-        let header: Header = unsafe { std::mem::zeroed() };
+        let header: PartitionHeader = unsafe { std::mem::zeroed() };
         assert_eq!(header.check(LocalRank(0), 1, 5), Err(HeaderError::Magic { found: 0 }));
         header.make(LocalRank(1), 4, 5);
         assert_eq!(header.check(LocalRank(1), 4, 5), Ok(()));

@@ -1,6 +1,6 @@
 //! Informs all ranks of a node that one of them is gone.
 
-use super::{Control, State};
+use super::{ControlBlock, RankState};
 use crate::futex::SharedFutex;
 use tsumugi_core::mem::{LocalRank, Rank};
 use tsumugi_core::sync::Ordering;
@@ -8,7 +8,7 @@ use tsumugi_core::wait::Futex;
 
 /// Marks in the barriers of the start that a rank is gone: a rank that waits there
 /// for it, now or later, gets an error. `controls` are the heads of all ranks.
-pub fn declare_gone<'c>(controls: impl Iterator<Item = &'c Control>) {
+pub fn declare_gone<'c>(controls: impl Iterator<Item = &'c ControlBlock>) {
     for control in controls {
         let (_, phase) = control.boot_words();
         // SeqCst: after the store of the state from which the gone rank is found.
@@ -20,7 +20,7 @@ pub fn declare_gone<'c>(controls: impl Iterator<Item = &'c Control>) {
 /// Declares `rank` dead to all ranks: its keys are removed, so that every operation
 /// on it returns `PeerLost`, and every wait for a signal ends. `controls` are the
 /// heads of all ranks of a job of one node, in order.
-pub fn declare_lost<'c>(rank: Rank, controls: impl Iterator<Item = &'c Control> + Clone) {
+pub fn declare_lost<'c>(rank: Rank, controls: impl Iterator<Item = &'c ControlBlock> + Clone) {
     declare_lost_as(LocalRank(rank.0), rank, controls);
 }
 
@@ -29,10 +29,10 @@ pub fn declare_lost<'c>(rank: Rank, controls: impl Iterator<Item = &'c Control> 
 pub(crate) fn declare_lost_as<'c>(
     local: LocalRank,
     rank: Rank,
-    controls: impl Iterator<Item = &'c Control> + Clone,
+    controls: impl Iterator<Item = &'c ControlBlock> + Clone,
 ) {
     if let Some(dead) = controls.clone().nth(local.0 as usize) {
-        dead.set_state(State::Failed);
+        dead.set_state(RankState::Failed);
         dead.regions().mark_dead();
     }
     for control in controls.clone() {
@@ -42,7 +42,7 @@ pub(crate) fn declare_lost_as<'c>(
 }
 
 /// Ends the waits for a signal at one rank, because `rank` has died.
-pub(crate) fn break_off(rank: Rank, control: &Control) {
+pub(crate) fn break_off(rank: Rank, control: &ControlBlock) {
     control.lot().break_off(rank);
     control.bells().ring_all(&SharedFutex);
 }
@@ -59,7 +59,7 @@ mod tests {
     fn a_death_is_declared_to_all_ranks() {
         let controls = [zeroed(), zeroed()];
         declare_lost(Rank(1), controls.iter().map(|control| &**control));
-        assert_eq!(controls[1].state(), State::Failed);
+        assert_eq!(controls[1].state(), RankState::Failed);
         assert!(controls[0].is_alive() && !controls[1].is_alive());
         assert!(controls[0].lot().lost() == Some(Rank(1)));
         declare_lost(Rank(0), controls.iter().map(|control| &**control));

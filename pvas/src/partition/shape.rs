@@ -1,24 +1,24 @@
 //! Where partitions lie and how they are divided, within the limits of the system.
 
 use super::CONTROL_BYTES;
-use crate::config::{self, Config, ConfigError, HugePages};
+use crate::config::{self, ConfigError, HugePages, SpaceConfig};
 use std::fmt;
 use tsumugi_core::mem::LocalRank;
 
 /// Where the partitions lie and how they are divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct PartitionShape {
     /// Where rank 0's partition starts.
     pub base: usize,
     /// Rank r's partition starts `r << shift` bytes after the base.
     pub shift: u32,
-    /// As in [`Config`].
+    /// As in [`SpaceConfig`].
     pub starter_bytes: usize,
-    /// As in [`Config`], or less where a limit requires it.
+    /// As in [`SpaceConfig`], or less where a limit requires it.
     pub exposed_bytes: usize,
-    /// As in [`Config`], or less where a limit requires it.
+    /// As in [`SpaceConfig`], or less where a limit requires it.
     pub heap_bytes: usize,
-    /// As in [`Config`], or less where a limit requires it.
+    /// As in [`SpaceConfig`], or less where a limit requires it.
     pub stack_bytes: usize,
 }
 
@@ -75,7 +75,7 @@ pub enum ShapeError {
     },
 }
 
-impl Shape {
+impl PartitionShape {
     /// The partitions of `size` ranks with the sizes of `config`, or smaller if the
     /// limits require it.
     ///
@@ -89,7 +89,7 @@ impl Shape {
     /// - [`ShapeError::HugePages`]: the policy takes huge pages from the pool, and too few
     ///   are free.
     /// - [`ShapeError::Range`]: the partitions end above [`BASE_MAX`](config::BASE_MAX).
-    pub fn fit(size: u32, config: &Config, limits: Limits) -> Result<Self, ShapeError> {
+    pub fn fit(size: u32, config: &SpaceConfig, limits: Limits) -> Result<Self, ShapeError> {
         if size == 0 || size > config::RANKS_MAX {
             return Err(ShapeError::Size { size });
         }
@@ -134,7 +134,7 @@ impl Shape {
     /// Reduces each part to its least size plus a share of the rest of `room`, in
     /// proportion to the size that was requested. The caller has checked that the
     /// least sizes fit.
-    fn within(self, config: &Config, room: usize) -> Self {
+    fn within(self, config: &SpaceConfig, room: usize) -> Self {
         if self.bytes() <= room {
             return self;
         }
@@ -149,7 +149,7 @@ impl Shape {
         Self::new(config, [part(0), part(1), part(2)])
     }
 
-    fn new(config: &Config, parts: [usize; 3]) -> Self {
+    fn new(config: &SpaceConfig, parts: [usize; 3]) -> Self {
         Self::cut(config.base.unwrap_or(config::BASE_DEFAULT), config.starter_bytes, parts)
     }
 
@@ -265,11 +265,11 @@ impl fmt::Display for ShapeError {
 
 impl std::error::Error for ShapeError {}
 
-fn wanted_parts(config: &Config) -> [usize; 3] {
+fn wanted_parts(config: &SpaceConfig) -> [usize; 3] {
     [config.exposed_bytes, config.heap_bytes, config.stack_bytes]
 }
 
-fn least_parts(config: &Config) -> [usize; 3] {
+fn least_parts(config: &SpaceConfig) -> [usize; 3] {
     [
         config.exposed_bytes.min(config::EXPOSED_BYTES_MIN),
         config.heap_bytes.min(config::HEAP_BYTES_MIN),
@@ -295,14 +295,15 @@ mod tests {
 
     #[test]
     fn an_impossible_size_is_named() {
-        let fit = |config| Shape::fit(2, &config, Limits::default()).unwrap_err().to_string();
+        let fit =
+            |config| PartitionShape::fit(2, &config, Limits::default()).unwrap_err().to_string();
         let largest = usize::MAX - 4095;
         let all = [
-            (Config { starter_bytes: largest, ..Config::small() }, config::STARTER),
-            (Config { exposed_bytes: largest, ..Config::small() }, config::EXPOSED),
-            (Config { heap_bytes: largest, ..Config::small() }, config::HEAP),
-            (Config { stack_bytes: largest, ..Config::small() }, config::STACKS),
-            (Config { base: Some(largest), ..Config::small() }, config::BASE),
+            (SpaceConfig { starter_bytes: largest, ..SpaceConfig::small() }, config::STARTER),
+            (SpaceConfig { exposed_bytes: largest, ..SpaceConfig::small() }, config::EXPOSED),
+            (SpaceConfig { heap_bytes: largest, ..SpaceConfig::small() }, config::HEAP),
+            (SpaceConfig { stack_bytes: largest, ..SpaceConfig::small() }, config::STACKS),
+            (SpaceConfig { base: Some(largest), ..SpaceConfig::small() }, config::BASE),
         ];
         for (config, name) in all {
             let error = fit(config);
@@ -312,22 +313,24 @@ mod tests {
 
     #[test]
     fn without_limits_a_partition_is_as_configured() {
-        let config = Config::default();
-        let shape = Shape::fit(4, &config, Limits::default()).unwrap();
+        let config = SpaceConfig::default();
+        let shape = PartitionShape::fit(4, &config, Limits::default()).unwrap();
         assert_eq!(shape.exposed_bytes, config.exposed_bytes);
         assert_eq!((shape.heap_bytes, shape.stack_bytes), (config.heap_bytes, config.stack_bytes));
         assert_eq!((shape.base, shape.shift), (config::BASE_DEFAULT, 36));
         assert_eq!(shape.start(LocalRank(3)), config::BASE_DEFAULT + (3 << 36));
-        assert_eq!(Shape::from_text(&shape.to_text()), Some(shape));
-        assert_eq!(Shape::from_text("1,2,3,4"), None);
-        assert_eq!(Shape::from_text("1,2,3,4,5,6"), None);
+        assert_eq!(PartitionShape::from_text(&shape.to_text()), Some(shape));
+        assert_eq!(PartitionShape::from_text("1,2,3,4"), None);
+        assert_eq!(PartitionShape::from_text("1,2,3,4,5,6"), None);
     }
 
     #[test]
     fn limits_make_partitions_smaller() {
         for (size, gib) in [(1, 1), (4, 4), (33, 16), (2, 100)] {
             let limit = gib << 30;
-            let shape = Shape::fit(size, &Config::default(), limits(Some(limit), None)).unwrap();
+            let shape =
+                PartitionShape::fit(size, &SpaceConfig::default(), limits(Some(limit), None))
+                    .unwrap();
             assert!(
                 shape.bytes() as u64 * u64::from(size) <= limit - (256 << 20),
                 "{size} {shape:?}"
@@ -335,14 +338,18 @@ mod tests {
             assert!(shape.exposed_bytes >= config::EXPOSED_BYTES_MIN);
             assert!(shape.heap_bytes >= config::HEAP_BYTES_MIN);
             assert!(shape.stack_bytes >= config::STACK_BYTES_MIN);
-            let file = Shape::fit(size, &Config::default(), limits(None, Some(limit))).unwrap();
+            let file =
+                PartitionShape::fit(size, &SpaceConfig::default(), limits(None, Some(limit)))
+                    .unwrap();
             assert!(file.bytes() as u64 <= limit);
         }
     }
 
     #[test]
     fn a_limit_that_is_too_low_is_named() {
-        let error = |limits| Shape::fit(33, &Config::default(), limits).unwrap_err().to_string();
+        let error = |limits| {
+            PartitionShape::fit(33, &SpaceConfig::default(), limits).unwrap_err().to_string()
+        };
         let address_space = error(limits(Some(1 << 30), None));
         assert!(address_space.contains("RLIMIT_AS (ulimit -v) is 1073741824"), "{address_space}");
         let file = error(limits(None, Some(1 << 20)));
@@ -351,13 +358,14 @@ mod tests {
 
     #[test]
     fn a_limit_that_just_suffices_changes_nothing() {
-        let config = Config { heap_bytes: 1 << 30, exposed_bytes: 1 << 30, ..Config::default() };
-        let config = Config { stack_bytes: 1 << 30, ..config };
-        let whole = Shape::fit(4, &config, Limits::default()).unwrap();
-        let least = Shape::new(&config, least_parts(&config)).bytes() as u64 * 4;
+        let config =
+            SpaceConfig { heap_bytes: 1 << 30, exposed_bytes: 1 << 30, ..SpaceConfig::default() };
+        let config = SpaceConfig { stack_bytes: 1 << 30, ..config };
+        let whole = PartitionShape::fit(4, &config, Limits::default()).unwrap();
+        let least = PartitionShape::new(&config, least_parts(&config)).bytes() as u64 * 4;
         let program = config::PROGRAM_BYTES as u64;
         let just = whole.bytes() as u64 * 4 + program;
-        let fit = |limit| Shape::fit(4, &config, limits(Some(limit), None));
+        let fit = |limit| PartitionShape::fit(4, &config, limits(Some(limit), None));
         assert_eq!(fit(just), Ok(whole));
         assert!(fit(just - 1).unwrap().bytes() < whole.bytes());
         assert!(fit(least + program).is_ok());
@@ -369,10 +377,11 @@ mod tests {
     #[test]
     fn a_pool_of_huge_pages_that_is_too_small_is_named() {
         let policy = config::Policy { huge_pages: HugePages::Reserved, ..Default::default() };
-        let config = Config { heap_bytes: 64 << 20, exposed_bytes: 16 << 20, ..Config::default() };
-        let config = Config { policy, ..config };
+        let config =
+            SpaceConfig { heap_bytes: 64 << 20, exposed_bytes: 16 << 20, ..SpaceConfig::default() };
+        let config = SpaceConfig { policy, ..config };
         let fit = |huge_page_bytes| {
-            Shape::fit(2, &config, Limits { huge_page_bytes, ..Limits::default() })
+            PartitionShape::fit(2, &config, Limits { huge_page_bytes, ..Limits::default() })
         };
         assert!(fit(160 << 20).is_ok());
         let error = fit((160 << 20) - 1).unwrap_err().to_string();
@@ -381,7 +390,7 @@ mod tests {
 
     #[test]
     fn a_job_has_a_size_and_a_place() {
-        let fit = |size| Shape::fit(size, &Config::default(), Limits::default());
+        let fit = |size| PartitionShape::fit(size, &SpaceConfig::default(), Limits::default());
         assert_eq!(fit(0), Err(ShapeError::Size { size: 0 }));
         assert!(fit(512).is_ok());
         assert!(matches!(fit(4096), Err(ShapeError::Range { .. })));

@@ -1,6 +1,6 @@
 //! Why a space cannot be made.
 
-use super::Taken;
+use super::taken::OccupiedRange;
 use crate::config;
 use crate::heap::HeapError;
 use crate::partition::{HeaderError, ShapeError};
@@ -33,7 +33,7 @@ pub enum SpaceError {
         /// The system's error number.
         errno: i32,
         /// The mapping that lies there.
-        taken: Option<Taken>,
+        taken: Option<OccupiedRange>,
     },
     /// Peers' memory could not be made read-only.
     Protect {

@@ -1,10 +1,9 @@
 //! The memory files of a job that a launcher starts, and the launcher's own view of
 //! them.
 
-use super::SpaceError;
-use super::error::errno;
-use crate::config::{Config, HugePages, Policy};
-use crate::partition::{CONTROL_BYTES, Control, Limits, Shape};
+use super::error::{SpaceError, errno};
+use crate::config::{HugePages, Policy, SpaceConfig};
+use crate::partition::{CONTROL_BYTES, ControlBlock, Limits, PartitionShape};
 use crate::sys;
 use std::fs;
 use std::io;
@@ -17,7 +16,7 @@ use tsumugi_core::mem::LocalRank;
 #[derive(Debug)]
 pub struct Files {
     /// Where the files must be mapped.
-    pub shape: Shape,
+    pub shape: PartitionShape,
     /// When pages are allocated, and which ranks may write to them.
     pub policy: Policy,
     /// One file for each rank.
@@ -30,7 +29,7 @@ pub struct Files {
 /// The head of a partition, mapped at any address: the view that a launcher has of
 /// a rank.
 #[derive(Debug)]
-pub struct Window(NonNull<Control>);
+pub struct ControlMapping(NonNull<ControlBlock>);
 
 impl Files {
     /// Makes the files of `size` ranks by `config` and the limits of this process,
@@ -38,15 +37,18 @@ impl Files {
     ///
     /// # Errors
     ///
-    /// - [`SpaceError::Shape`]: the partitions do not fit; the errors of [`Shape::fit`].
+    /// - [`SpaceError::Shape`]: the partitions do not fit; the errors of [`PartitionShape::fit`].
     /// - [`SpaceError::File`]: the system cannot make a memory file.
     /// - [`SpaceError::Map`]: the head of a partition cannot be mapped.
-    pub fn create(size: u32, config: &Config) -> Result<(Self, Vec<Window>), SpaceError> {
-        let shape = Shape::fit(size, config, limits()).map_err(SpaceError::Shape)?;
+    pub fn create(
+        size: u32,
+        config: &SpaceConfig,
+    ) -> Result<(Self, Vec<ControlMapping>), SpaceError> {
+        let shape = PartitionShape::fit(size, config, limits()).map_err(SpaceError::Shape)?;
         let files = Self::new(shape, config.policy, size)?;
         let mut windows = Vec::new();
         for (rank, file) in (0..).map(LocalRank).zip(&files.files) {
-            let window = Window::new(file).map_err(|error| SpaceError::Map {
+            let window = ControlMapping::new(file).map_err(|error| SpaceError::Map {
                 rank,
                 at: 0,
                 bytes: CONTROL_BYTES,
@@ -59,7 +61,11 @@ impl Files {
         Ok((files, windows))
     }
 
-    pub(super) fn new(shape: Shape, policy: Policy, size: u32) -> Result<Self, SpaceError> {
+    pub(super) fn new(
+        shape: PartitionShape,
+        policy: Policy,
+        size: u32,
+    ) -> Result<Self, SpaceError> {
         let make = |bytes, file: fn(usize) -> io::Result<OwnedFd>| {
             let error = |rank, e: io::Error| SpaceError::File { rank, bytes, errno: errno(&e) };
             let file = |rank| file(bytes).map_err(|e| error(rank, e));
@@ -92,26 +98,26 @@ impl Files {
 
 /// The bytes of a partition that consist of huge pages, if it has any: its exposed
 /// memory and its heap.
-pub(super) fn huge_bytes(shape: Shape) -> usize {
+pub(super) fn huge_bytes(shape: PartitionShape) -> usize {
     shape.stacks_offset() - shape.exposed_offset()
 }
 
-impl Window {
+impl ControlMapping {
     fn new(file: &OwnedFd) -> io::Result<Self> {
         Ok(Self(sys::map(file.as_fd(), None, CONTROL_BYTES)?.cast()))
     }
 }
 
-impl Deref for Window {
-    type Target = Control;
-    fn deref(&self) -> &Control {
+impl Deref for ControlMapping {
+    type Target = ControlBlock;
+    fn deref(&self) -> &ControlBlock {
         // SAFETY: the head is mapped as long as `self` lives, and consists of
         // atomics.
         unsafe { self.0.as_ref() }
     }
 }
 
-impl Drop for Window {
+impl Drop for ControlMapping {
     fn drop(&mut self) {
         // SAFETY: no reference that was borrowed from `self` is left.
         unsafe { sys::unmap(self.0.cast(), CONTROL_BYTES) };
@@ -119,9 +125,9 @@ impl Drop for Window {
 }
 
 // SAFETY: a window is a pointer to atomics, which any thread may access.
-unsafe impl Send for Window {}
+unsafe impl Send for ControlMapping {}
 // SAFETY: as above.
-unsafe impl Sync for Window {}
+unsafe impl Sync for ControlMapping {}
 
 /// The limits of this process, and the huge pages that are free.
 pub fn limits() -> Limits {

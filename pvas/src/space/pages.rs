@@ -1,12 +1,12 @@
 //! How much of a space was populated, and of which pages it consists.
 
-use super::Space;
-use crate::config::{Policy, Populate};
-use crate::populate::{Need, Populated, Tally};
+use super::mapped::Space;
+use super::windows::{WINDOW_BYTES, windows_bytes};
+use crate::config::Populate;
+use crate::populate::{Need, Populated};
 use std::fs;
 use std::ops::Range;
 use std::ptr::NonNull;
-use std::sync::OnceLock;
 use tsumugi_core::mem::LocalRank;
 use tsumugi_core::sync::{AtomicU64, Ordering};
 
@@ -17,22 +17,6 @@ pub struct Pages {
     pub resident_bytes: u64,
     /// How many of these bytes lie in pages of 2 MiB.
     pub huge_bytes: u64,
-}
-
-/// The windows of its peers' partitions that a process has populated.
-#[derive(Debug, Default)]
-pub(super) struct Views {
-    /// If the policy populates peers' pages: for each partition, a bit for each
-    /// window, which is set when the window has been populated.
-    windows: Vec<OnceLock<Box<[AtomicU64]>>>,
-    tally: Tally,
-}
-
-impl Views {
-    pub(super) fn of(size: u32, policy: &Policy) -> Self {
-        let size = if policy.populate == Populate::Peers { size } else { 0 };
-        Self { windows: (0..size).map(|_| OnceLock::new()).collect(), ..Self::default() }
-    }
 }
 
 impl Space {
@@ -119,15 +103,6 @@ fn pages_in(smaps: &str, range: Range<usize>) -> Pages {
     }
     pages
 }
-
-/// The bytes of the bitmap of a peer's windows, which is kept from its first use
-/// on.
-pub const fn windows_bytes(partition_bytes: usize) -> usize {
-    partition_bytes.div_ceil(WINDOW_BYTES).div_ceil(64) * 8
-}
-
-/// The bytes that one call for a peer's partition populates: 64 small pages.
-const WINDOW_BYTES: usize = 256 << 10;
 
 #[cfg(test)]
 mod tests {

@@ -10,7 +10,7 @@
 //!  ◄──────── Peers::Write ──────────────────────────────────────────────►
 //! ```
 
-use super::Space;
+use super::mapped::Space;
 use crate::config::Peers;
 use std::ptr::NonNull;
 use tsumugi_core::mem::LocalRank;

@@ -6,7 +6,7 @@ use tsumugi_core::excerpt::Excerpt;
 
 /// A mapping that is in the way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Taken {
+pub struct OccupiedRange {
     /// Its first byte.
     pub start: usize,
     /// The byte after its last one.
@@ -25,19 +25,19 @@ impl Maps {
     }
 
     /// The first mapping within `bytes` bytes at `at`.
-    pub(super) fn find(&self, at: usize, bytes: usize) -> Option<Taken> {
+    pub(super) fn find(&self, at: usize, bytes: usize) -> Option<OccupiedRange> {
         let (number, end) = (|text| usize::from_str_radix(text, 16).ok(), at.saturating_add(bytes));
         self.0.lines().find_map(|line| {
             let (range, rest) = line.split_once(' ')?;
             let (first, last) = range.split_once('-')?;
             let (first, last) = (number(first)?, number(last)?);
             let what = Excerpt::of_end(rest.split_whitespace().nth(4).unwrap_or(""));
-            (first < end && last > at).then_some(Taken { start: first, end: last, what })
+            (first < end && last > at).then_some(OccupiedRange { start: first, end: last, what })
         })
     }
 }
 
-impl fmt::Display for Taken {
+impl fmt::Display for OccupiedRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = match self.what.as_str() {
             "" => "memory without a name",

@@ -2,7 +2,7 @@
 //! other program: plain system calls. Nothing here allocates or takes a lock,
 //! because another thread of the process that forked may have held that lock.
 
-use super::check;
+use super::check::check;
 use std::ffi::CStr;
 use std::io::{Error, ErrorKind, Result};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -78,7 +78,7 @@ pub unsafe fn keep_only(fds: [RawFd; 2]) -> Result<[OwnedFd; 2]> {
     // SAFETY: the caller guarantees that no code uses the other descriptors.
     if unsafe { libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, 0) } == -1 {
         // Linux before 5.9, and some sandboxes, do not have the call.
-        let end = super::limit(libc::RLIMIT_NOFILE).unwrap_or(FDS_MAX).min(FDS_MAX);
+        let end = super::process::limit(libc::RLIMIT_NOFILE).unwrap_or(FDS_MAX).min(FDS_MAX);
         // SAFETY: as above.
         (2..end as RawFd).for_each(|fd| unsafe {
             libc::close(fd);

@@ -1,6 +1,6 @@
 //! Memory files and their mappings.
 
-use super::check;
+use super::check::check;
 use std::fs::File;
 use std::io::{Error, Result};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};

@@ -1,6 +1,6 @@
 //! Passes descriptors through a unix socket.
 
-use super::check;
+use super::check::check;
 use std::io::{Error, ErrorKind, Result};
 use std::mem::{size_of, zeroed};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};

@@ -6,7 +6,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::mpsc;
 use tsumugi_core::mem::Rank;
 use tsumugi_pvas::Launch;
-use tsumugi_pvas::launch::{Superior, Told};
+use tsumugi_pvas::launch::{EndReport, Superior};
 
 /// The options that a case gives to a launcher.
 #[derive(Clone, Debug, Default)]
@@ -81,7 +81,7 @@ fn run_part(launch: Launch) -> ExitCode {
     let (deaths, _silent) = io::pipe().unwrap();
     let job = launch.start().unwrap().under(Superior { ends, deaths });
     let code = job.wait().unwrap().code();
-    for Told { failure, may_have_heard } in ended {
+    for EndReport { failure, may_have_heard } in ended {
         println!("{failure}: {}", if may_have_heard { "may have heard" } else { "first" });
     }
     ExitCode::from(code as u8)

@@ -14,7 +14,7 @@ use tsumugi_core::mem::{
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sync::mapped::{AtomicU64, Ordering};
 use tsumugi_pvas::cma::{self, CmaError};
-use tsumugi_pvas::{Config, HugePages, Meeting, Member, NodeId, Peers, Populate};
+use tsumugi_pvas::{HugePages, Meeting, Member, NodeId, Peers, Populate, SpaceConfig};
 
 /// Plays a role.
 pub fn play(role: &str, member: &mut Member) {
@@ -50,7 +50,7 @@ pub fn impatient() -> ExitCode {
         size: 2,
         limit: Duration::from_millis(50),
     };
-    say(&Member::meet(&meeting, &Config::default()).unwrap_err().to_string());
+    say(&Member::meet(&meeting, &SpaceConfig::default()).unwrap_err().to_string());
     ExitCode::SUCCESS
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tsumugi::lock::{Kind, Mode, SharedLock};
 use tsumugi::{Error, Path, Rank};
 use tsumugi_ult::sync::{Barrier, Condvar, Flag, Mutex, Once, RwLock, Semaphore, channel};
-use tsumugi_ult::{Config, Scheduler, StackArea, State, spawn, yield_now};
+use tsumugi_ult::{Config, Scheduler, StackArea, UltState, spawn, yield_now};
 
 pub const ALL: &[Attack] = &[
     ("lock_handed_to_a_cut_off_ult", lock_handed_to_a_cut_off_ult),
@@ -39,7 +39,7 @@ fn cut_off(count: usize, waits: impl Fn() + Clone + Send + 'static) {
     (0..count).for_each(|_| drop(spawner.spawn(waits.clone())));
     let asleep = || {
         let mut asleep = 0;
-        spawner.dump(&mut |ult| asleep += usize::from(ult.state == State::Sleeping));
+        spawner.dump(&mut |ult| asleep += usize::from(ult.state == UltState::Sleeping));
         asleep
     };
     while asleep() < count {

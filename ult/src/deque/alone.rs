@@ -1,11 +1,11 @@
 //! The owner's calls in fewer steps, for a deque without thieves.
 
-use super::Deque;
-use super::buffer::Buffer;
+use super::WorkDeque;
+use super::buffer::DequeBuffer;
 use tsumugi_core::sync::Ordering;
 
 // All orderings here are Relaxed, because no other thread uses the deque.
-impl<T> Deque<T> {
+impl<T> WorkDeque<T> {
     /// Adds an item and takes the oldest of those that were there before, if `wants`
     /// returns true for it. `None`: nothing has changed. In a long queue `soon` gets
     /// the item that will be taken a few calls later.
@@ -27,7 +27,7 @@ impl<T> Deque<T> {
             return None;
         }
         // SAFETY: the current buffer lives as long as the deque.
-        let buffer = unsafe { Buffer::from_raw(self.owner.buffer.load(Ordering::Relaxed)) };
+        let buffer = unsafe { DequeBuffer::from_raw(self.owner.buffer.load(Ordering::Relaxed)) };
         let oldest = buffer.slot(top).load(Ordering::Relaxed);
         if !wants(oldest) {
             return None;

@@ -8,30 +8,30 @@ use tsumugi_core::sync::AtomicPtr;
 
 /// A ring of slots. A copy is a pointer to the same slots; its holder must make sure
 /// that they are still allocated.
-pub(super) struct Buffer<T>(*mut Header<T>);
+pub(super) struct DequeBuffer<T>(*mut BufferHeader<T>);
 
 #[repr(C)]
-pub(super) struct Header<T> {
+pub(super) struct BufferHeader<T> {
     mask: i64,
     slots: [AtomicPtr<T>; 0],
 }
 
-impl<T> Clone for Buffer<T> {
+impl<T> Clone for DequeBuffer<T> {
     #[inline(always)]
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T> Copy for Buffer<T> {}
+impl<T> Copy for DequeBuffer<T> {}
 
-impl<T> Buffer<T> {
+impl<T> DequeBuffer<T> {
     /// Empty slots, a power of two of them.
     pub(super) fn new(slots: usize) -> Self {
         assert!(slots.is_power_of_two(), "a deque of {slots} slots: it needs a power of two");
         let layout = Self::layout(slots);
         // SAFETY: the layout has the header's bytes at least.
-        let header = unsafe { alloc(layout) }.cast::<Header<T>>();
+        let header = unsafe { alloc(layout) }.cast::<BufferHeader<T>>();
         if header.is_null() {
             handle_alloc_error(layout);
         }
@@ -48,11 +48,11 @@ impl<T> Buffer<T> {
 
     /// The size in bytes of a buffer with so many slots.
     pub(super) const fn bytes(slots: usize) -> usize {
-        size_of::<Header<T>>() + slots * size_of::<AtomicPtr<T>>()
+        size_of::<BufferHeader<T>>() + slots * size_of::<AtomicPtr<T>>()
     }
 
     /// The buffer as a word that other threads may load.
-    pub(super) fn into_raw(self) -> *mut Header<T> {
+    pub(super) fn into_raw(self) -> *mut BufferHeader<T> {
         self.0
     }
 
@@ -63,7 +63,7 @@ impl<T> Buffer<T> {
     /// The word comes from `into_raw`, and the slots are allocated as long as the
     /// result is used.
     #[inline(always)]
-    pub(super) unsafe fn from_raw(raw: *mut Header<T>) -> Self {
+    pub(super) unsafe fn from_raw(raw: *mut BufferHeader<T>) -> Self {
         Self(raw)
     }
 
@@ -101,7 +101,7 @@ impl<T> Buffer<T> {
     }
 
     fn layout(slots: usize) -> Layout {
-        let align = align_of::<Header<T>>();
+        let align = align_of::<BufferHeader<T>>();
         Layout::from_size_align(Self::bytes(slots), align).expect("the slots fit in memory")
     }
 }

@@ -7,7 +7,7 @@ fn item(n: usize) -> *mut u8 {
 }
 
 /// Steals into a list.
-fn steal(deque: &Deque<u8>) -> Vec<usize> {
+fn steal(deque: &WorkDeque<u8>) -> Vec<usize> {
     let mut more = Vec::new();
     match deque.steal(|_| true, |item| more.push(item.addr())) {
         Steal::Taken(first) => {
@@ -20,7 +20,7 @@ fn steal(deque: &Deque<u8>) -> Vec<usize> {
 
 #[test]
 fn the_owner_takes_the_youngest_a_thief_the_oldest() {
-    let deque = Deque::<u8>::new(2, true, Fences::of_system());
+    let deque = WorkDeque::<u8>::new(2, true, Fences::of_system());
     // SAFETY: only this thread uses the deque.
     unsafe {
         for n in 1..=100 {
@@ -48,7 +48,7 @@ fn the_owner_takes_the_youngest_a_thief_the_oldest() {
 
 #[test]
 fn without_thieves_an_item_can_be_rotated() {
-    let deque = Deque::<u8>::new(4, false, Fences::of_system());
+    let deque = WorkDeque::<u8>::new(4, false, Fences::of_system());
     // SAFETY: only this thread uses the deque.
     unsafe {
         assert_eq!(deque.rotate(item(1), |_| true, |_| ()), None, "the deque was empty");
@@ -75,7 +75,7 @@ fn without_thieves_an_item_can_be_rotated() {
 
 #[test]
 fn slots_are_reused_without_growth() {
-    let deque = Deque::<u8>::new(4, true, Fences::of_system());
+    let deque = WorkDeque::<u8>::new(4, true, Fences::of_system());
     // SAFETY: only this thread uses the deque.
     unsafe {
         for n in 1..=1000 {
@@ -95,7 +95,7 @@ fn every_item_is_taken_once() {
 
 fn every_item_once(fences: Fences) {
     const ITEMS: usize = 20_000;
-    let deque = Deque::<u8>::new(4, true, fences);
+    let deque = WorkDeque::<u8>::new(4, true, fences);
     let sum = std::thread::scope(|scope| {
         let thief = scope.spawn(|| {
             let (mut sum, mut empty) = (0, 0);

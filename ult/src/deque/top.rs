@@ -1,14 +1,15 @@
 //! The end of a deque where the oldest items lie. One thread at a time moves it: a
 //! thief, or the owner in a thief's place.
 
-use super::buffer::Buffer;
-use super::{Deque, Steal};
-use tsumugi_core::sync::{AtomicBool, Ordering, mutant};
+use super::buffer::DequeBuffer;
+use super::{Steal, WorkDeque};
+use tsumugi_core::mutate;
+use tsumugi_core::sync::{AtomicBool, Ordering};
 
 /// The right to move `top`, until it is dropped.
-struct Turn<'a>(&'a AtomicBool);
+struct TopGuard<'a>(&'a AtomicBool);
 
-impl<T> Deque<T> {
+impl<T> WorkDeque<T> {
     /// Takes the oldest item.
     ///
     /// # Safety
@@ -27,7 +28,7 @@ impl<T> Deque<T> {
             return None;
         }
         // SAFETY: the current buffer lives as long as the deque.
-        let buffer = unsafe { Buffer::from_raw(self.owner.buffer.load(Ordering::Relaxed)) };
+        let buffer = unsafe { DequeBuffer::from_raw(self.owner.buffer.load(Ordering::Relaxed)) };
         let item = buffer.slot(top).load(Ordering::Relaxed);
         self.thieves.top.store(top + 1, Ordering::Relaxed);
         if self.owner.shared {
@@ -52,7 +53,7 @@ impl<T> Deque<T> {
         }
         let end = top + part_of(there);
         // SAFETY: the current buffer lives as long as the deque.
-        let buffer = unsafe { Buffer::from_raw(self.owner.buffer.load(Ordering::Relaxed)) };
+        let buffer = unsafe { DequeBuffer::from_raw(self.owner.buffer.load(Ordering::Relaxed)) };
         for at in top..end {
             each(buffer.slot(at).load(Ordering::Relaxed));
         }
@@ -81,21 +82,19 @@ impl<T> Deque<T> {
         }
         // Acquire: pairs with the Release in `make_room`. SAFETY: retired buffers are
         // kept until the deque is dropped.
-        let buffer = unsafe { Buffer::from_raw(self.owner.buffer.load(Ordering::Acquire)) };
+        let buffer = unsafe { DequeBuffer::from_raw(self.owner.buffer.load(Ordering::Acquire)) };
         // Acquire: pairs with the Release in `push`.
         if there == 1 && !wants(buffer.slot(top).load(Ordering::Acquire)) {
             return Steal::Empty;
         }
         let claimed = top + part_of(there);
         self.thieves.top.store(claimed, Ordering::Relaxed);
-        if !mutant("deque_steal_no_fence") {
-            // Pairs with the light half in `pop`.
-            self.owner.fences.heavy();
-        }
+        // Pairs with the light half in `pop`.
+        mutate!("deque_steal_no_fence": self.owner.fences.heavy() => ());
         // Acquire: pairs with the Release of the call that moved `bottom`.
         let bottom = self.owner.bottom.load(Ordering::Acquire);
         let mut end = claimed;
-        if bottom < claimed && !mutant("deque_claim_kept") {
+        if mutate!("deque_claim_kept": bottom < claimed => false) {
             // The owner has come down as far as `bottom`. It takes the items from
             // there on, or sees the claim and leaves them. The items below are this
             // thief's.
@@ -107,10 +106,8 @@ impl<T> Deque<T> {
         }
         // Acquire: as above, because the deque may have grown since. SAFETY: as
         // above.
-        let buffer = unsafe { Buffer::from_raw(self.owner.buffer.load(Ordering::Acquire)) };
-        if mutant("deque_freed_early") {
-            self.thieves.freed.store(end, Ordering::Release);
-        }
+        let buffer = unsafe { DequeBuffer::from_raw(self.owner.buffer.load(Ordering::Acquire)) };
+        mutate!("deque_freed_early": () => self.thieves.freed.store(end, Ordering::Release));
         let first = buffer.slot(top).load(Ordering::Relaxed);
         for at in top + 1..end {
             keep(buffer.slot(at).load(Ordering::Relaxed));
@@ -121,15 +118,15 @@ impl<T> Deque<T> {
     }
 
     #[inline]
-    fn take_turn(&self) -> Option<Turn<'_>> {
+    fn take_turn(&self) -> Option<TopGuard<'_>> {
         let busy = &self.thieves.busy;
         // Acquire: pairs with the Release of the thread that had the turn before.
         busy.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).ok()?;
-        Some(Turn(busy))
+        Some(TopGuard(busy))
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for TopGuard<'_> {
     fn drop(&mut self) {
         // Release: pairs with the Acquire of the thread that takes the next turn.
         self.0.store(false, Ordering::Release);

@@ -63,12 +63,12 @@ impl Instant {
 }
 
 /// What a panic would leave: here no panic comes back.
-pub(crate) type Payload = Box<dyn Any + Send>;
+pub(crate) type PanicPayload = Box<dyn Any + Send>;
 
 /// Runs `f` to its end. A panic goes to the program's own handler and is final, even
 /// where the panic unwinds.
 #[inline(always)]
-pub(crate) fn catch<R>(f: impl FnOnce() -> R) -> Result<R, Payload> {
+pub(crate) fn catch<R>(f: impl FnOnce() -> R) -> Result<R, PanicPayload> {
     struct Final;
     impl Drop for Final {
         fn drop(&mut self) {
@@ -85,7 +85,7 @@ pub(crate) fn catch<R>(f: impl FnOnce() -> R) -> Result<R, Payload> {
 
 /// Panics: only the end of a scheduler leaves a payload here, for ULTs that had not
 /// ended.
-pub(crate) fn resume(_: Payload) -> ! {
+pub(crate) fn resume(_: PanicPayload) -> ! {
     panic!("the scheduler ended before the ULT")
 }
 
@@ -107,7 +107,7 @@ pub(crate) use NoThreads as ThreadError;
 pub(crate) struct JoinHandle<T>(Infallible, PhantomData<T>);
 
 impl<T> JoinHandle<T> {
-    pub(crate) fn join(self) -> Result<T, Payload> {
+    pub(crate) fn join(self) -> Result<T, PanicPayload> {
         match self.0 {}
     }
 }

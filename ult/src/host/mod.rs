@@ -5,7 +5,7 @@
 //! | `std`, the default | `os` | Linux and the standard library |
 //! | without it | `bare` | the embedding program: [`Host`](crate::Host) |
 //!
-//! Both files have the same names: `Instant`, `Payload`, `catch`, `resume`,
+//! Both files have the same names: `Instant`, `PanicPayload`, `catch`, `resume`,
 //! `JoinHandle`, `ThreadError`, `start_thread`, `cores`, `wait`, `wake`,
 //! `yield_thread`, `page_bytes`, `keep_from_children`, `unmap`, `hand_back`,
 //! `guard`, `membarrier`, `say`, `abort`.

@@ -15,11 +15,11 @@ pub(crate) use std::thread::JoinHandle;
 pub(crate) use std::time::Instant;
 
 /// The payload that a panic leaves.
-pub(crate) type Payload = Box<dyn Any + Send>;
+pub(crate) type PanicPayload = Box<dyn Any + Send>;
 
 /// Runs `f` to its end or to its panic.
 #[inline(always)]
-pub(crate) fn catch<R>(f: impl FnOnce() -> R) -> Result<R, Payload> {
+pub(crate) fn catch<R>(f: impl FnOnce() -> R) -> Result<R, PanicPayload> {
     catch_unwind(AssertUnwindSafe(f))
 }
 

@@ -13,15 +13,15 @@
 //! On other processors and systems, and under the address sanitizer, the switch is
 //! another one, and the layout of its words is not known.
 
-use crate::task::{State, Task};
+use crate::task::{Task, UltState};
 
 /// Whether backtraces are possible on this machine.
 pub(super) const POSSIBLE: bool =
     cfg!(all(target_arch = "x86_64", target_os = "linux", not(any(tsumugi_loom, tsumugi_asan))));
 
 /// Whether a ULT in this state has left its worker, with all of its stack.
-pub(super) fn is_still(state: State) -> bool {
-    matches!(state, State::Sleeping | State::Ready)
+pub(super) fn is_still(state: UltState) -> bool {
+    matches!(state, UltState::Sleeping | UltState::Ready)
 }
 
 /// The backtrace of a ULT that is still, one frame per line.

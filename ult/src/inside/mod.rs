@@ -22,7 +22,7 @@ pub use trace::{Recording, Trace};
 pub use watch::{Stuck, Watchdog};
 
 use crate::sched::{Spawner, UltId, UltInfo};
-use crate::slab::Slot;
+use crate::slab::TaskSlot;
 use core::fmt::Write;
 use core::time::Duration;
 use tsumugi_core::stats::CounterValues;
@@ -89,7 +89,7 @@ impl Spawner {
         text
     }
 
-    fn id_of(&self, slot: Slot) -> (UltId, Option<String>) {
+    fn id_of(&self, slot: TaskSlot) -> (UltId, Option<String>) {
         // SAFETY: descriptors stay as long as the scheduler, of which this holds a
         // count.
         let task = unsafe { slot.as_ref() };

@@ -1,12 +1,12 @@
 //! Reading what workers record of their ULTs, see `sched::record`.
 
-use crate::sched::record::{Event, Events, Kind, Notes, WORDS, Wanted};
+use crate::sched::record::{EventKind, Events, Notes, UltEvent, WORDS, WorkerRequests};
 use crate::task::Task;
 use core::ptr;
 use tsumugi_core::sync::{AtomicU64, Ordering, fence};
 use tsumugi_core::time::Instant;
 
-impl Wanted {
+impl WorkerRequests {
     /// The flag that requests the name of each running ULT; beside
     /// [`TRACE`](Self::TRACE).
     pub(super) const WATCH: u32 = 1;
@@ -50,7 +50,7 @@ impl Events {
 
     /// The events in the ring, the oldest first, and how many older ones were
     /// overwritten.
-    pub(super) fn read(&self) -> (Vec<Event>, u64) {
+    pub(super) fn read(&self) -> (Vec<UltEvent>, u64) {
         let count = self.slots.len() as u64;
         // Acquire: pairs with `push`.
         let head = self.head.load(Ordering::Acquire);
@@ -61,7 +61,7 @@ impl Events {
         // Acquire: pairs with the Release fence in `push`.
         fence(Ordering::Acquire);
         let whole = (self.head.load(Ordering::Relaxed) + 1).saturating_sub(count).max(first);
-        let events = words.iter().skip((whole - first) as usize).map(|words| Event {
+        let events = words.iter().skip((whole - first) as usize).map(|words| UltEvent {
             at: Instant::from_ns(words[0]),
             slot: (words[1] >> 32) as u32,
             generation: words[1] as u32,
@@ -85,15 +85,15 @@ unsafe fn text(start: usize, bytes: usize) -> &'static str {
     unsafe { core::str::from_utf8_unchecked(core::slice::from_raw_parts(start, bytes)) }
 }
 
-const KINDS: [Kind; 8] = [
-    Kind::Spawn,
-    Kind::Run,
-    Kind::Yield,
-    Kind::Sleep,
-    Kind::End,
-    Kind::Wake,
-    Kind::Steal,
-    Kind::Come,
+const KINDS: [EventKind; 8] = [
+    EventKind::Spawn,
+    EventKind::Run,
+    EventKind::Yield,
+    EventKind::Sleep,
+    EventKind::End,
+    EventKind::Wake,
+    EventKind::Steal,
+    EventKind::Come,
 ];
 
 #[cfg(test)]
@@ -103,9 +103,9 @@ mod tests {
     #[test]
     fn a_ring_keeps_the_newest_events() {
         let events = Events::new(4);
-        let event = |n: u64| Event {
+        let event = |n: u64| UltEvent {
             at: Instant::from_ns(n),
-            kind: Kind::Sleep,
+            kind: EventKind::Sleep,
             slot: n as u32,
             generation: 2,
             what: "mutex",
@@ -114,7 +114,7 @@ mod tests {
         let (read, lost) = events.read();
         assert_eq!((read.len(), lost), (3, 0));
         assert_eq!((read[2].slot, read[2].generation, read[2].what), (2, 2, "mutex"));
-        assert_eq!(read[0].kind, Kind::Sleep);
+        assert_eq!(read[0].kind, EventKind::Sleep);
         (3..9).for_each(|n| events.push(event(n)));
         // One entry may be written at any moment, so that only the ring's length less one is
         // certain.

@@ -13,7 +13,7 @@
 use crate::futex::{SystemFutex, os_yield};
 use crate::sched::current;
 use crate::sched::halt::Halt;
-use crate::sched::shared::Shared;
+use crate::sched::shared::SchedulerShared;
 use std::time::{Duration, Instant};
 use tsumugi_core::sync::Ordering;
 use tsumugi_core::wait::Futex;
@@ -21,7 +21,7 @@ use tsumugi_core::wait::Futex;
 /// Keeps all workers standing until it is dropped.
 pub(super) struct Standstill<'a>(&'a Halt);
 
-impl Shared {
+impl SchedulerShared {
     /// Makes all workers stand still, except the one that the caller runs on. `None`:
     /// some worker did not within `patience`, or another thread has stopped them.
     pub(super) fn halt(&self, patience: Duration) -> Option<Standstill<'_>> {
@@ -29,7 +29,7 @@ impl Shared {
             // SAFETY: this thread's worker, used only here.
             core::ptr::eq(&raw const **unsafe { worker.as_ref() }.shared(), self)
         });
-        let wanted = self.seats.len() as u32 - u32::from(own);
+        let wanted = self.worker_slots.len() as u32 - u32::from(own);
         let halt = &self.halt;
         // AcqRel: after the end of the previous standstill, and before the loads of
         // `standing`.

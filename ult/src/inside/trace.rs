@@ -11,7 +11,7 @@
 //!
 //! The file is Chrome's trace event format, which Perfetto opens.
 
-use crate::sched::record::{Event, Events, Kind, Wanted};
+use crate::sched::record::{EventKind, Events, UltEvent, WorkerRequests};
 use crate::sched::{Spawner, UltId};
 use core::fmt;
 use std::collections::HashMap;
@@ -28,7 +28,7 @@ pub struct Recording {
 
 /// The recorded events.
 pub struct Trace {
-    workers: Vec<Vec<Event>>,
+    workers: Vec<Vec<UltEvent>>,
     names: HashMap<(u32, u32), String>,
     lost: u64,
     start: Instant,
@@ -57,17 +57,18 @@ impl Spawner {
         let shared = &self.shared;
         // The rings are made first, so that a worker finds one whenever it is to
         // record.
-        let rings: Box<[Events]> = shared.seats.iter().map(|_| Events::new(events)).collect();
+        let rings: Box<[Events]> =
+            shared.worker_slots.iter().map(|_| Events::new(events)).collect();
         shared.rings.with(|all| {
-            if shared.wanted.has(Wanted::TRACE) {
+            if shared.wanted.has(WorkerRequests::TRACE) {
                 return None;
             }
-            for (seat, ring) in shared.seats.iter().zip(&rings) {
-                seat.notes.set_events(ring);
+            for (worker_slot, ring) in shared.worker_slots.iter().zip(&rings) {
+                worker_slot.notes.set_events(ring);
             }
             shared.slab.keep_names(all.len(), events.max(1).saturating_mul(rings.len()));
             all.push(rings);
-            shared.wanted.set(Wanted::TRACE);
+            shared.wanted.set(WorkerRequests::TRACE);
             Some(Recording {
                 spawner: self.clone(),
                 ring: all.len() - 1,
@@ -110,7 +111,7 @@ impl Recording {
     /// begun.
     fn end(&mut self) {
         if !core::mem::replace(&mut self.ended, true) {
-            self.spawner.shared.wanted.clear(Wanted::TRACE);
+            self.spawner.shared.wanted.clear(WorkerRequests::TRACE);
         }
     }
 }
@@ -153,7 +154,7 @@ impl Trace {
                  \"args\":{{\"name\":\"worker {worker}\"}}}}"
             )?;
         }
-        let mut all: Vec<(usize, &Event)> = self
+        let mut all: Vec<(usize, &UltEvent)> = self
             .workers
             .iter()
             .enumerate()
@@ -162,36 +163,36 @@ impl Trace {
         // Stable: events of one worker keep their order.
         all.sort_by_key(|(_, event)| event.at);
         // A run without a recorded begin counts from the start of the recording.
-        let mut runs: Vec<Option<(Instant, &Event)>> = vec![None; self.workers.len()];
+        let mut runs: Vec<Option<(Instant, &UltEvent)>> = vec![None; self.workers.len()];
         let mut arrows = HashMap::new();
         for (number, (worker, event)) in all.into_iter().enumerate() {
             let key = (event.slot, event.generation);
             match event.kind {
-                Kind::Spawn | Kind::Wake => {
+                EventKind::Spawn | EventKind::Wake => {
                     arrows.insert(key, Some(number));
-                    let kind = if event.kind == Kind::Spawn { "spawn" } else { "wake" };
+                    let kind = if event.kind == EventKind::Spawn { "spawn" } else { "wake" };
                     self.point(out, worker, event, kind)?;
                     self.arrow(out, worker, event, "s", number)?;
                 }
                 // The sender is no worker, unless a worker recorded the spawn or the
                 // wake.
-                Kind::Come if arrows.contains_key(&key) => {}
-                Kind::Come => {
+                EventKind::Come if arrows.contains_key(&key) => {}
+                EventKind::Come => {
                     arrows.insert(key, None);
                     self.point(out, worker, event, &format!("{} from outside:", event.what))?;
                 }
-                Kind::Steal => self.point(out, worker, event, "steal")?,
-                Kind::Run => {
+                EventKind::Steal => self.point(out, worker, event, "steal")?,
+                EventKind::Run => {
                     runs[worker] = Some((event.at, event));
                     if let Some(Some(number)) = arrows.remove(&key) {
                         self.arrow(out, worker, event, "f", number)?;
                     }
                 }
-                Kind::Yield | Kind::Sleep | Kind::End => {
+                EventKind::Yield | EventKind::Sleep | EventKind::End => {
                     let since = runs[worker].take().map_or(self.start, |(since, _)| since);
                     let left = match event.kind {
-                        Kind::Sleep => event.what,
-                        Kind::Yield => {
+                        EventKind::Sleep => event.what,
+                        EventKind::Yield => {
                             arrows.insert(key, None);
                             "yield"
                         }
@@ -214,7 +215,7 @@ impl Trace {
         &self,
         out: &mut dyn Write,
         worker: usize,
-        event: &Event,
+        event: &UltEvent,
         [start, end]: [Instant; 2],
         left: &str,
     ) -> io::Result<()> {
@@ -233,7 +234,7 @@ impl Trace {
         &self,
         out: &mut dyn Write,
         worker: usize,
-        event: &Event,
+        event: &UltEvent,
         kind: &str,
     ) -> io::Result<()> {
         write!(
@@ -248,7 +249,7 @@ impl Trace {
         &self,
         out: &mut dyn Write,
         worker: usize,
-        event: &Event,
+        event: &UltEvent,
         end: &str,
         number: usize,
     ) -> io::Result<()> {
@@ -260,7 +261,7 @@ impl Trace {
         )
     }
 
-    fn name(&self, event: &Event) -> String {
+    fn name(&self, event: &UltEvent) -> String {
         match self.names.get(&(event.slot, event.generation)) {
             Some(name) => name.clone(),
             None => {

@@ -1,6 +1,6 @@
 //! A watchdog that names a ULT which does not let go of its worker.
 
-use crate::sched::record::Wanted;
+use crate::sched::record::WorkerRequests;
 use crate::sched::{Spawner, UltId};
 use alloc::sync::Arc;
 use core::fmt;
@@ -55,7 +55,7 @@ impl Spawner {
         limit: Duration,
         mut report: impl FnMut(Stuck) + Send + 'static,
     ) -> std::io::Result<Watchdog> {
-        if !self.shared.wanted.set(Wanted::WATCH) {
+        if !self.shared.wanted.set(WorkerRequests::WATCH) {
             let why = "the scheduler has a watchdog already: drop it first";
             return Err(std::io::Error::new(std::io::ErrorKind::AlreadyExists, why));
         }
@@ -63,7 +63,7 @@ impl Spawner {
         let mut watchdog = Watchdog { spawner: self.clone(), stop: stop.clone(), thread: None };
         let spawner = self.clone();
         let thread = std::thread::Builder::new().name("ult-watchdog".into()).spawn(move || {
-            let mut seen = vec![Seen::default(); spawner.shared.seats.len()];
+            let mut seen = vec![WatchedWorker::default(); spawner.shared.worker_slots.len()];
             // Acquire: pairs with the Release in the watchdog's `drop`.
             while !stop.load(Ordering::Acquire) {
                 for (worker, seen) in seen.iter_mut().enumerate() {
@@ -76,10 +76,10 @@ impl Spawner {
         Ok(watchdog)
     }
 
-    fn look(&self, worker: usize, seen: &mut Seen, limit: Duration) -> Option<Stuck> {
-        let (beat, task) = self.shared.seats[worker].notes.running();
+    fn look(&self, worker: usize, seen: &mut WatchedWorker, limit: Duration) -> Option<Stuck> {
+        let (beat, task) = self.shared.worker_slots[worker].notes.running();
         if beat != seen.beat || seen.since.is_none() {
-            *seen = Seen { beat, since: Some(Instant::now()), reported: false };
+            *seen = WatchedWorker { beat, since: Some(Instant::now()), reported: false };
         }
         let running = seen.since.map_or(Duration::ZERO, |since| since.elapsed());
         let slot = NonNull::new(task).filter(|_| !seen.reported && running >= limit)?;
@@ -91,7 +91,7 @@ impl Spawner {
 
 /// The watchdog's last view of one worker.
 #[derive(Clone, Default)]
-struct Seen {
+struct WatchedWorker {
     beat: u64,
     since: Option<Instant>,
     reported: bool,
@@ -106,7 +106,7 @@ impl Drop for Watchdog {
             // A panic in `report` has been printed.
             let _ = thread.join();
         }
-        self.spawner.shared.wanted.clear(Wanted::WATCH);
+        self.spawner.shared.wanted.clear(WorkerRequests::WATCH);
     }
 }
 

@@ -1,8 +1,8 @@
 //! Ending sleeps early: when a time limit passes, and when a ULT is cancelled.
 //!
 //! A sleeper that may be interrupted leaves an [`Alarm`] on its stack. The alarm
-//! puts a timer into the scheduler's heap, and stores the sleep's [`Race`] in the
-//! task, where a cancellation finds it. Both are accessed under one lock only. A
+//! puts a timer into the scheduler's heap, and stores the sleep's
+//! [`Race`](tsumugi_core::wait::Race) in the task, where a cancellation finds it. Both are accessed under one lock only. A
 //! sleeper takes its alarm back under that lock before the sleep returns, so no
 //! thread interrupts a race that is gone.
 //!
@@ -26,91 +26,18 @@
 //! then a sleeper, itself. A searcher that leaves with a ULT to run ensures that
 //! there is a keeper.
 
-use super::shared::Shared;
+use super::alarms::{Alarm, NEVER};
+use super::shared::SchedulerShared;
 use crate::futex::SystemFutex;
-use crate::lock::Lock;
 use crate::task::Task;
-use crate::timer::{Timer, Timers};
+use crate::timer::Timers;
 use core::ptr;
-use tsumugi_core::sync::{AtomicU64, AtomicUsize, Ordering, fence, mutant};
+use tsumugi_core::mutate;
+use tsumugi_core::sync::{Ordering, fence};
 use tsumugi_core::time::Instant;
-use tsumugi_core::wait::{Interrupted, Race, Waker};
+use tsumugi_core::wait::{Interrupted, Waker};
 
-/// What may interrupt one sleep of a ULT. It lies on the ULT's stack.
-pub(crate) struct Alarm {
-    timer: Timer,
-    task: *const Task,
-    race: *const Race,
-    timed: bool,
-    cancellable: bool,
-}
-
-/// All alarms of a scheduler.
-pub(super) struct Alarms {
-    timers: Lock<Timers>,
-    /// The earliest deadline; [`NEVER`] if there is none.
-    next: AtomicU64,
-    /// The worker that sleeps until the earliest deadline, plus one; 0 for none.
-    keeper: AtomicUsize,
-}
-
-impl Alarm {
-    /// Makes an alarm for the sleep `race` of `task`. It is not armed yet.
-    pub(crate) fn new(
-        race: &Race,
-        task: &Task,
-        deadline: Option<Instant>,
-        cancellable: bool,
-    ) -> Self {
-        let timer = Timer::new(deadline.unwrap_or_default(), race);
-        Self { timer, task, race, timed: deadline.is_some(), cancellable }
-    }
-}
-
-impl Alarms {
-    pub(super) fn new() -> Self {
-        Self {
-            timers: Lock::new(Timers::new()),
-            next: AtomicU64::new(NEVER),
-            keeper: AtomicUsize::new(0),
-        }
-    }
-
-    /// Returns the earliest deadline.
-    #[inline]
-    pub(super) fn next(&self) -> Option<Instant> {
-        let next = self.next.load(Ordering::Relaxed);
-        (next != NEVER).then_some(Instant::from_ns(next))
-    }
-
-    /// Makes `worker` the keeper, if there is a deadline and no other keeper.
-    /// Returns the time until which the worker is to sleep. The worker must have
-    /// prepared its bell before.
-    pub(super) fn keep(&self, worker: usize) -> Option<Instant> {
-        self.next()?;
-        // SeqCst: this write comes before the load of `next`, see the module.
-        self.keeper
-            .compare_exchange(0, worker + 1, Ordering::SeqCst, Ordering::Relaxed)
-            .ok()
-            .map(|_| fence(Ordering::SeqCst))?;
-        let next = self.next();
-        if next.is_none() {
-            self.unkeep();
-        }
-        next
-    }
-
-    /// Ends the keeper's role: it is awake.
-    pub(super) fn unkeep(&self) {
-        self.keeper.store(0, Ordering::SeqCst);
-    }
-
-    fn keeper(&self) -> Option<usize> {
-        self.keeper.load(Ordering::SeqCst).checked_sub(1)
-    }
-}
-
-impl Shared {
+impl SchedulerShared {
     /// Arms an alarm. `busy` tells whether this thread has other ULTs to run. The
     /// sleep has not begun yet.
     ///
@@ -126,7 +53,7 @@ impl Shared {
                 if (*alarm).cancellable {
                     let task = &*(*alarm).task;
                     task.set_sleeper((*alarm).race);
-                    if task.is_cancelled() && !mutant("cancel_no_mark") {
+                    if mutate!("cancel_no_mark": task.is_cancelled() => false) {
                         // The ULT is not asleep yet: there is no waker to use.
                         let _ = (*(*alarm).race).interrupt(Interrupted::Cancelled);
                     }
@@ -254,7 +181,6 @@ impl Shared {
     }
 }
 
-const NEVER: u64 = u64::MAX;
 const BATCH: usize = 16;
 
 #[cfg(all(test, not(tsumugi_loom)))]

@@ -13,20 +13,21 @@
 //! Progress: lock-free, as a single wake.
 
 use super::current;
-use super::shared::Shared;
-use super::worker;
+use super::shared::SchedulerShared;
+use super::waker;
 use crate::inject::Linked;
-use crate::slab::Slot;
+use crate::slab::TaskSlot;
 use core::ptr::{self, NonNull};
-use tsumugi_core::sync::{Ordering, mutant};
+use tsumugi_core::mutate;
+use tsumugi_core::sync::Ordering;
 use tsumugi_core::wait::Waker;
 
 /// ULTs of one scheduler with wakers that are used up. They sleep until the batch
 /// is sent.
 #[must_use = "ULTs in a batch sleep until it is sent"]
 pub(crate) struct Batch {
-    first: Option<Slot>,
-    last: Option<Slot>,
+    first: Option<TaskSlot>,
+    last: Option<TaskSlot>,
 }
 
 impl Batch {
@@ -38,7 +39,7 @@ impl Batch {
     /// when the batch is sent. Wakes any other target of a waker at once.
     #[inline]
     pub(crate) fn wake(&mut self, waker: Waker) {
-        let waker = match worker::sleeper_of(waker) {
+        let waker = match waker::sleeper_of(waker) {
             Ok(slot) => {
                 // SAFETY: it sleeps, so it is alive.
                 if unsafe { slot.as_ref() }.is_plain() {
@@ -46,7 +47,7 @@ impl Batch {
                 }
                 // SAFETY: the waker that was taken apart was for this ULT, and it
                 // is used up by this call.
-                return unsafe { Shared::ready(slot) };
+                return unsafe { SchedulerShared::ready(slot) };
             }
             Err(waker) => waker,
         };
@@ -54,7 +55,7 @@ impl Batch {
     }
 
     #[inline]
-    fn add(&mut self, slot: Slot) {
+    fn add(&mut self, slot: TaskSlot) {
         // SAFETY: both sleep, so they are alive.
         let (task, first) = unsafe { (slot.as_ref(), self.first.map(|first| first.as_ref())) };
         if first.is_some_and(|first| first.home() != task.home()) {
@@ -74,10 +75,10 @@ impl Batch {
         let (Some(first), Some(last)) = (self.first, self.last) else { return };
         if first == last {
             // SAFETY: the ULT's waker is used up.
-            return unsafe { Shared::ready(first) };
+            return unsafe { SchedulerShared::ready(first) };
         }
         // SAFETY: the ULTs sleep, and a sleeping ULT keeps its scheduler's memory.
-        let home = unsafe { &*first.as_ref().home().cast::<Shared>() };
+        let home = unsafe { &*first.as_ref().home().cast::<SchedulerShared>() };
         match current::worker() {
             // SAFETY: the pointer is this thread's own worker; the ULTs' wakers
             // are used up.
@@ -90,7 +91,7 @@ impl Batch {
     }
 }
 
-impl Shared {
+impl SchedulerShared {
     /// Makes a chain of sleeping ULTs ready. The calling thread is no worker of
     /// this scheduler.
     ///
@@ -98,7 +99,7 @@ impl Shared {
     ///
     /// The caller used up the wakers of the ULTs; all of them may run on any worker.
     #[cold]
-    unsafe fn ready_all_from_outside(&self, first: Slot, last: Slot) {
+    unsafe fn ready_all_from_outside(&self, first: TaskSlot, last: TaskSlot) {
         // A scheduler that has ended has cut the ULTs off, and has kept them.
         let Some(_visit) = self.visit() else { return };
         let mut chain = Some(first);
@@ -109,13 +110,9 @@ impl Shared {
             task.set_runnable();
             chain = NonNull::new(task.link().load(Ordering::Relaxed));
         }
-        if mutant("batch_told_early") {
-            self.notify_sleepers();
-        }
+        mutate!("batch_told_early": () => self.notify_sleepers());
         // SAFETY: the ULTs slept, so they are in no queue.
         unsafe { self.inject.push_all(first.as_ptr(), last.as_ptr()) };
-        if !mutant("batch_told_early") {
-            self.notify_sleepers();
-        }
+        mutate!("batch_told_early": self.notify_sleepers() => ());
     }
 }

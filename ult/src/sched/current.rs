@@ -19,7 +19,7 @@
 //! suspend.
 
 use super::worker::Worker;
-use crate::slab::Slot;
+use crate::slab::TaskSlot;
 #[cfg(feature = "std")]
 use core::cell::Cell;
 use core::ptr::{self, NonNull};
@@ -154,7 +154,7 @@ pub(crate) fn caller() -> usize {
 /// on the stack of a ULT, but it does not run as that ULT: [`id`](super::id) is
 /// `None` in it.
 pub fn callback<R>(f: impl FnOnce() -> R) -> R {
-    let _inside = Inside::enter();
+    let _inside = CallbackGuard::enter();
     f()
 }
 
@@ -193,13 +193,13 @@ pub(crate) fn assert_no_callback(what: &str) {
 
 /// Marks this thread, and no other one, as inside a callback, as long as the
 /// value lives.
-struct Inside {
+struct CallbackGuard {
     /// The ULT on the stack of which the callback runs. It does not leave this
     /// thread meanwhile.
-    on: Option<Slot>,
+    on: Option<TaskSlot>,
 }
 
-impl Inside {
+impl CallbackGuard {
     fn enter() -> Self {
         callbacks(1);
         // SAFETY: the pointer is this thread's own worker, and it is not kept.
@@ -208,7 +208,7 @@ impl Inside {
     }
 }
 
-impl Drop for Inside {
+impl Drop for CallbackGuard {
     fn drop(&mut self) {
         if let Some(on) = self.on {
             let worker = worker().expect("a ULT runs on a worker");

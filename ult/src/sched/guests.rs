@@ -17,43 +17,41 @@
 //!
 //! Guests enter until the scheduler stops, and none enters after that.
 
-use super::current;
-use super::shared::Shared;
 use crate::lock::Lock;
 use core::ptr;
-use tsumugi_core::sync::{UnsafeCell, mutant};
+use tsumugi_core::mutate;
+use tsumugi_core::sync::UnsafeCell;
 use tsumugi_core::wait::Waker;
 
 /// The scopes on a scheduler with owners that are none of its ULTs.
-pub(crate) struct Guests(Lock<List>);
+pub(crate) struct GuestScopes(Lock<GuestList>);
 
-struct List {
-    first: *mut Guest,
+struct GuestList {
+    first: *mut GuestScope,
     is_ending: bool,
     /// The waker of a thread that waits until there is no guest.
     waiting: Option<Waker>,
 }
 
 /// One scope, on the stack of the caller that waits for it.
-pub(crate) struct Guest(UnsafeCell<Entry>);
+pub(crate) struct GuestScope(UnsafeCell<GuestEntry>);
 
-struct Entry {
-    next: *mut Guest,
+struct GuestEntry {
+    next: *mut GuestScope,
     who: usize,
 }
 
 // SAFETY: entries are accessed under the lock, and they are taken out before they
 // are dropped.
-unsafe impl Send for List {}
+unsafe impl Send for GuestList {}
 
-impl Guests {
+impl GuestScopes {
     pub(super) fn new() -> Self {
-        Self(Lock::new(List { first: ptr::null_mut(), is_ending: false, waiting: None }))
+        Self(Lock::new(GuestList { first: ptr::null_mut(), is_ending: false, waiting: None }))
     }
 
-    /// Whether the caller is inside of a scope on this scheduler.
-    pub(super) fn has_caller(&self) -> bool {
-        let who = current::caller();
+    /// Whether the caller `who` is inside of a scope on this scheduler.
+    pub(super) fn has(&self, who: usize) -> bool {
         self.0.with(|list| {
             let mut at = list.first;
             while !at.is_null() {
@@ -71,10 +69,10 @@ impl Guests {
 
     /// Lets the last guest stop the workers from here on. Returns true if there
     /// is no guest.
-    fn end(&self) -> bool {
+    pub(super) fn end(&self) -> bool {
         self.0.with(|list| {
             list.is_ending = true;
-            list.first.is_null() || mutant("guests_end_under")
+            mutate!("guests_end_under": list.first.is_null() => true)
         })
     }
 
@@ -82,7 +80,7 @@ impl Guests {
     /// none now.
     pub(crate) fn wait(&self, waker: Waker) -> bool {
         self.0.with(|list| {
-            let waits = !list.first.is_null() || mutant("guests_wait_for_nobody");
+            let waits = mutate!("guests_wait_for_nobody": !list.first.is_null() => true);
             if waits {
                 list.waiting = Some(waker);
             }
@@ -91,40 +89,41 @@ impl Guests {
     }
 }
 
-impl Guest {
+impl GuestScope {
     pub(crate) fn new() -> Self {
-        Self(UnsafeCell::new(Entry { next: ptr::null_mut(), who: 0 }))
+        Self(UnsafeCell::new(GuestEntry { next: ptr::null_mut(), who: 0 }))
     }
 
-    /// Keeps the scheduler from its end; false if the scheduler has ended.
+    /// Enters as the caller `who`; false if the scheduler has ended.
     ///
     /// # Safety
     ///
     /// The guest stays where it is until it has left.
-    pub(crate) unsafe fn enter(&self, shared: &Shared) -> bool {
-        let who = current::caller();
-        shared.guests.0.with(|list| {
-            if list.is_ending && list.first.is_null() && !mutant("guests_enter_late") {
+    pub(super) unsafe fn enter(&self, guests: &GuestScopes, who: usize) -> bool {
+        guests.0.with(|list| {
+            let has_ended = list.is_ending && list.first.is_null();
+            if mutate!("guests_enter_late": has_ended => false) {
                 return false;
             }
             // SAFETY: the entry is in no list yet, so no other thread accesses it.
-            self.0.with_mut(|entry| unsafe { *entry = Entry { next: list.first, who } });
+            self.0.with_mut(|entry| unsafe { *entry = GuestEntry { next: list.first, who } });
             list.first = ptr::from_ref(self).cast_mut();
             true
         })
     }
 
-    /// Lets the scheduler end.
+    /// Leaves. Returns whether the workers must stop now, and the waker of a thread
+    /// that waits until there is no guest.
     ///
     /// # Safety
     ///
-    /// The guest has entered on this scheduler.
-    pub(crate) unsafe fn leave(&self, shared: &Shared) {
+    /// The guest has entered.
+    pub(super) unsafe fn leave(&self, guests: &GuestScopes) -> (bool, Option<Waker>) {
         let this = ptr::from_ref(self).cast_mut();
-        let (stops, waiting) = shared.guests.0.with(|list| {
+        guests.0.with(|list| {
             // SAFETY: the guest has entered, so it is in the list; under the lock.
             let next = self.0.with(|entry| unsafe { (*entry).next });
-            if list.first == this || mutant("guests_leave_first") {
+            if mutate!("guests_leave_first": list.first == this => true) {
                 list.first = next;
             } else {
                 let mut at = list.first;
@@ -140,21 +139,6 @@ impl Guest {
             }
             let is_last = list.first.is_null();
             (is_last && list.is_ending, if is_last { list.waiting.take() } else { None })
-        });
-        if stops && !mutant("guests_stop_nobody") {
-            shared.stop_workers();
-        }
-        if let Some(waker) = waiting.filter(|_| !mutant("guests_tell_nobody")) {
-            waker.wake();
-        }
-    }
-}
-
-impl Shared {
-    /// Ends the workers at their next turn, as soon as no guest is left.
-    pub(crate) fn stop(&self) {
-        if self.guests.end() {
-            self.stop_workers();
-        }
+        })
     }
 }

@@ -17,32 +17,43 @@
 //! handler that reports a stack overflow; it is reference-counted.
 
 mod alarm;
+mod alarms;
 pub(crate) mod batch;
 mod config;
+pub(crate) mod current;
+mod doorbells;
+mod gate;
 pub(crate) mod guests;
 pub(crate) mod halt;
-pub(crate) mod current;
+#[cfg(all(feature = "std", not(tsumugi_loom)))]
+mod overflow_at;
 pub(crate) mod record;
 pub(crate) mod shared;
+mod stack_waiters;
+mod stop;
 mod turn;
 mod wake;
+mod waker;
 pub(crate) mod worker;
+pub(crate) mod worker_slot;
 
-pub(crate) use alarm::Alarm;
+pub(crate) use alarms::Alarm;
 pub use config::{Config, NoProgress, Progress, StartError};
 pub use current::{assert_may_block, callback, in_callback};
 
 use crate::host::resume;
-use crate::slab::Slot;
+use crate::slab::TaskSlot;
 use crate::stack::Stacks;
-use crate::task::{Joiner, State, Task, Traits};
+use crate::task::{Joiner, Task, Traits, UltState};
 use crate::thread;
 use alloc::format;
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
-use shared::{Shared, Tower, Visit};
+use doorbells::Doorbells;
+use gate::Visit;
+use shared::SchedulerShared;
 use tsumugi_core::stats::CounterValues;
 use tsumugi_core::time::Instant;
 use tsumugi_core::wait::{DoorbellSet, Reason, Waker};
@@ -80,16 +91,16 @@ use worker::Worker;
 /// scheduler never ends. If that ULT or thread already unwinds, the panic is an
 /// abort.
 pub struct Scheduler {
-    shared: Arc<Shared>,
+    shared: Arc<SchedulerShared>,
     threads: Vec<thread::JoinHandle<()>>,
     #[cfg(all(feature = "std", not(tsumugi_loom)))]
-    _handler: crate::overflow::Handler,
+    _handler: crate::overflow::OverflowHandler,
 }
 
 /// A handle that reaches a scheduler from any thread. It may outlive the scheduler.
 #[derive(Clone)]
 pub struct Spawner {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<SchedulerShared>,
 }
 
 /// One ULT, as [`Spawner::dump`] shows it.
@@ -100,7 +111,7 @@ pub struct UltInfo {
     /// The ULT's name, if it has one.
     pub name: Option<String>,
     /// The state of the ULT.
-    pub state: State,
+    pub state: UltState,
     /// What a sleeping ULT waits for.
     pub reason: Option<Reason>,
     /// When the ULT went to sleep, by the scheduler's own clock: up to a fair
@@ -140,16 +151,17 @@ impl Scheduler {
             Task::live,
         );
         let stacks = stacks.map_err(StartError::Stacks)?;
-        let bells = config.bells.map_or_else(Tower::own, Tower::Given);
+        let bells = config.bells.map_or_else(Doorbells::own, Doorbells::Given);
         let (workers, progress, spin) = (config.workers, config.progress, config.spin);
         let checks = config.suspension_check;
-        let mut shared = Shared::new(workers, stacks, bells, progress, spin, config.inline_bytes);
+        let mut shared =
+            SchedulerShared::new(workers, stacks, bells, progress, spin, config.inline_bytes);
         shared.check_suspensions(checks);
         let mut this = Self {
             shared: Arc::new(shared),
             threads: Vec::new(),
             #[cfg(all(feature = "std", not(tsumugi_loom)))]
-            _handler: crate::overflow::Handler::install(worker::overflow_at),
+            _handler: crate::overflow::OverflowHandler::install(overflow_at::overflow_at),
         };
         for index in 1..config.workers {
             this.start_worker(index)?;
@@ -187,7 +199,7 @@ impl Scheduler {
         // and has left its result.
         let outcome = unsafe { task.take_result::<T>() };
         // SAFETY: main has ended, and this function has its only handle.
-        unsafe { Shared::release(slot) };
+        unsafe { SchedulerShared::release(slot) };
         drop(self);
         outcome.unwrap_or_else(|panic| resume(panic))
     }
@@ -209,7 +221,7 @@ impl Scheduler {
 
     /// Whether all workers run in the background.
     pub fn is_started(&self) -> bool {
-        self.threads.len() == self.shared.seats.len()
+        self.threads.len() == self.shared.worker_slots.len()
     }
 
     fn start_worker(&mut self, index: usize) -> Result<(), StartError> {
@@ -228,7 +240,7 @@ impl Drop for Scheduler {
             let own = Arc::ptr_eq(unsafe { worker.as_ref() }.shared(), &self.shared);
             assert!(!own, "a scheduler cannot end on a ULT of its own: drop it on another thread");
         }
-        let inside = self.shared.guests.has_caller();
+        let inside = self.shared.has_guest();
         assert!(!inside, "a scheduler cannot end inside a scope on it: leave the scope first");
         self.shared.stop();
         for thread in self.threads.drain(..) {
@@ -261,16 +273,16 @@ impl Spawner {
             None => Some((task.state()?, None)),
         };
         let (mut state, mut sleep) = look()?;
-        if state == State::Ready {
+        if state == UltState::Ready {
             if self.shared.runs(task) {
-                state = State::Running;
+                state = UltState::Running;
             } else {
                 // The task may have run when it was looked at, and it may sleep
                 // by now.
                 (state, sleep) = look()?;
             }
         }
-        let id = UltId::of(Slot::from(task));
+        let id = UltId::of(TaskSlot::from(task));
         let name = self.shared.slab.name(task);
         let (reason, since) = sleep.unzip();
         Some(UltInfo { id, name, state, reason, since })
@@ -329,7 +341,7 @@ pub fn id() -> Option<UltId> {
 }
 
 impl UltId {
-    pub(crate) fn of(slot: Slot) -> Self {
+    pub(crate) fn of(slot: TaskSlot) -> Self {
         // SAFETY: descriptors stay as long as their scheduler, to which the
         // caller has a reference.
         let task = unsafe { slot.as_ref() };
@@ -349,18 +361,18 @@ impl fmt::Display for UltId {
 
 impl fmt::Debug for Scheduler {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Scheduler({} workers)", self.shared.seats.len())
+        write!(f, "Scheduler({} workers)", self.shared.worker_slots.len())
     }
 }
 
 impl fmt::Debug for Spawner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Spawner({} workers)", self.shared.seats.len())
+        write!(f, "Spawner({} workers)", self.shared.worker_slots.len())
     }
 }
 
 /// Called when main ends: stops the scheduler.
 unsafe fn stop(shared: *const ()) {
     // SAFETY: `run` holds the scheduler until it has seen the stop.
-    unsafe { &*shared.cast::<Shared>() }.stop();
+    unsafe { &*shared.cast::<SchedulerShared>() }.stop();
 }

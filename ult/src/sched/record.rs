@@ -22,7 +22,7 @@ use tsumugi_core::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 use tsumugi_core::time::Instant;
 
 /// What all workers are requested to do: to record events, or to run an urgent ULT.
-pub(crate) struct Wanted(pub(crate) AtomicU32);
+pub(crate) struct WorkerRequests(pub(crate) AtomicU32);
 
 /// One worker's notes.
 pub(crate) struct Notes {
@@ -40,7 +40,7 @@ pub(crate) struct Events {
 
 /// What happened to a ULT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum EventKind {
     Spawn,
     Run,
     Yield,
@@ -55,16 +55,16 @@ pub(crate) enum Kind {
 
 /// What happened, to which ULT, and when.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Event {
+pub(crate) struct UltEvent {
     pub(crate) at: Instant,
-    pub(crate) kind: Kind,
+    pub(crate) kind: EventKind,
     pub(crate) slot: u32,
     pub(crate) generation: u32,
     /// What a sleep is for, or why the ULT came.
     pub(crate) what: &'static str,
 }
 
-impl Wanted {
+impl WorkerRequests {
     /// Events are to be recorded.
     pub(crate) const TRACE: u32 = 2;
     /// An urgent ULT is to be run; set after it was queued.
@@ -120,7 +120,7 @@ impl Notes {
     }
 
     /// Records an event. Called by the worker that owns the notes.
-    pub(crate) fn record(&self, event: Event) {
+    pub(crate) fn record(&self, event: UltEvent) {
         // Acquire: pairs with `set_events`.
         let events = self.events.load(Ordering::Acquire);
         // SAFETY: a ring of events stays as long as its scheduler.
@@ -131,7 +131,7 @@ impl Notes {
 }
 
 impl Events {
-    pub(crate) fn push(&self, event: Event) {
+    pub(crate) fn push(&self, event: UltEvent) {
         let head = self.head.load(Ordering::Relaxed);
         // Release: a reader that sees one of the stores below sees a head of at
         // least this.

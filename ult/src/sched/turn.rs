@@ -22,7 +22,7 @@
 //!
 //! Progress: wait-free.
 
-use crate::bias::Inside;
+use crate::bias::InsideMark;
 use tsumugi_core::stats::{Counter, Counters};
 #[cfg(tsumugi_loom)]
 use tsumugi_core::sync::AtomicBool;
@@ -30,7 +30,7 @@ use tsumugi_core::sync::Ordering;
 use tsumugi_core::sync::shown::AtomicU64;
 
 /// One worker's turn. Written by the worker.
-pub(crate) struct Turn {
+pub(crate) struct WorkerTurn {
     word: AtomicU64,
     /// The bit of the word that other threads read. In the model it is a word of
     /// its own, so that the model explores no more than this.
@@ -42,7 +42,7 @@ pub(crate) struct Turn {
 #[derive(Clone, Copy)]
 pub(crate) struct Spent(u64);
 
-impl Turn {
+impl WorkerTurn {
     pub(crate) fn new() -> Self {
         Self {
             word: AtomicU64::new(FAIR_TURN),
@@ -99,7 +99,7 @@ impl Turn {
     }
 }
 
-impl Inside for Turn {
+impl InsideMark for WorkerTurn {
     #[inline(always)]
     fn go_in(&self) {
         self.go_in_with(self.get());
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn each_event_of_a_turn_is_counted_separately() {
-        let (turn, counters) = (Turn::new(), Counters::new());
+        let (turn, counters) = (WorkerTurn::new(), Counters::new());
         let mut spent = turn.get();
         let mut switches = 0;
         while spent.leaves(SWITCH) {
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn many_wakes_are_added_to_the_counters() {
-        let (turn, counters) = (Turn::new(), Counters::new());
+        let (turn, counters) = (WorkerTurn::new(), Counters::new());
         for _ in 0..100_000 {
             turn.set(turn.get().woke());
         }

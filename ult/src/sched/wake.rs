@@ -1,21 +1,22 @@
 //! Waking ULTs, and waking the workers that are to run them.
 
 use super::current;
-use super::shared::Shared;
+use super::shared::SchedulerShared;
 use crate::futex::SystemFutex;
-use crate::slab::Slot;
+use crate::slab::TaskSlot;
 use crate::task::Task;
-use crate::token::Found;
-use tsumugi_core::sync::{Ordering, fence, mutant};
+use crate::token::FoundSleeper;
+use tsumugi_core::mutate;
+use tsumugi_core::sync::{Ordering, fence};
 
-impl Shared {
+impl SchedulerShared {
     /// Makes a ULT ready. On any thread.
     ///
     /// # Safety
     ///
     /// The caller used up the ULT's waker.
     #[inline]
-    pub(crate) unsafe fn ready(slot: Slot) {
+    pub(crate) unsafe fn ready(slot: TaskSlot) {
         // SAFETY: a task that may be made ready is alive.
         let task = unsafe { slot.as_ref() };
         // SAFETY: a ULT that is alive keeps its scheduler's memory.
@@ -35,9 +36,9 @@ impl Shared {
     #[inline(always)]
     pub(in crate::sched) fn begin_park(&self, task: &Task, me: usize) -> bool {
         let parks = self.parks();
-        // With several workers the first worker's seat is not read: that worker
+        // With several workers the first worker's slot is not read: that worker
         // writes there all the time, and a load would take its cache line.
-        if self.seats.len() > 1 || !parks.enter(me) {
+        if self.worker_slots.len() > 1 || !parks.enter(me) {
             task.set_parked();
             return task.park.begin();
         }
@@ -52,7 +53,7 @@ impl Shared {
     ///
     /// `slot` is a descriptor of this scheduler.
     #[inline(always)]
-    pub(crate) unsafe fn unpark(&self, slot: Slot) {
+    pub(crate) unsafe fn unpark(&self, slot: TaskSlot) {
         if let Some(worker) = current::worker() {
             // SAFETY: the pointer is this thread's own worker.
             let worker = unsafe { worker.as_ref() };
@@ -67,7 +68,7 @@ impl Shared {
 
     /// Unparks a ULT that other threads may unpark at the same time.
     #[inline(never)]
-    unsafe fn unpark_shared(&self, slot: Slot) {
+    unsafe fn unpark_shared(&self, slot: TaskSlot) {
         // SAFETY: as in `unpark`.
         let task = unsafe { slot.as_ref() };
         // SAFETY: the pointer is this thread's own worker.
@@ -76,13 +77,13 @@ impl Shared {
             self.parks().end_and_wait();
         }
         match (task.park.unpark(), worker) {
-            (Found::Awake, _) => {}
+            (FoundSleeper::Awake, _) => {}
             // SAFETY: this call ended the park, which is the same as using up a
             // waker.
-            (Found::Parked, Some(worker)) => unsafe { worker.as_ref().ready(slot) },
+            (FoundSleeper::Parked, Some(worker)) => unsafe { worker.as_ref().ready(slot) },
             // SAFETY: the same.
-            (Found::Parked, None) => unsafe { self.ready_from_outside(slot) },
-            (Found::Limited, _) => end_limited_park(task),
+            (FoundSleeper::Parked, None) => unsafe { self.ready_from_outside(slot) },
+            (FoundSleeper::Limited, _) => end_limited_park(task),
         }
     }
 
@@ -91,7 +92,7 @@ impl Shared {
     /// # Safety
     ///
     /// As for [`ready`](Self::ready).
-    pub(crate) unsafe fn wake_from_outside(slot: Slot) {
+    pub(crate) unsafe fn wake_from_outside(slot: TaskSlot) {
         // SAFETY: a ULT that sleeps is alive, and so is its scheduler's memory.
         unsafe { (*slot.as_ref().home().cast::<Self>()).ready_from_outside(slot) };
     }
@@ -102,14 +103,14 @@ impl Shared {
     /// # Safety
     ///
     /// As for [`ready`](Self::ready).
-    unsafe fn ready_from_outside(&self, slot: Slot) {
+    unsafe fn ready_from_outside(&self, slot: TaskSlot) {
         // SAFETY: the caller's.
         let task = unsafe { slot.as_ref() };
         let last = task.last();
         // No visit is needed: a sleeping ULT keeps its scheduler's memory even
         // beyond the scheduler's end, and after the ULT is sent nothing of that
         // memory is accessed.
-        if self.seats[last].mail.try_send(slot.into()) {
+        if self.worker_slots[last].handoff.try_send(slot.into()) {
             return;
         }
         // A scheduler that has ended has cut the ULT off, and has kept it.
@@ -124,7 +125,7 @@ impl Shared {
     /// # Safety
     ///
     /// The ULT is in no queue, and may run.
-    pub(crate) unsafe fn inject(&self, slot: Slot) {
+    pub(crate) unsafe fn inject(&self, slot: TaskSlot) {
         // SAFETY: the caller's.
         unsafe {
             let task = slot.as_ref();
@@ -145,15 +146,11 @@ impl Shared {
     /// # Safety
     ///
     /// As for [`inject`](Self::inject).
-    pub(crate) unsafe fn push_urgent(&self, slot: Slot) {
-        if mutant("urgent_said_early") {
-            self.wanted.ask_for_urgent();
-            // SAFETY: the caller's.
-            return unsafe { self.urgent.push(slot.as_ptr()) };
-        }
+    pub(crate) unsafe fn push_urgent(&self, slot: TaskSlot) {
+        mutate!("urgent_said_early": () => self.wanted.ask_for_urgent());
         // SAFETY: the caller's.
         unsafe { self.urgent.push(slot.as_ptr()) };
-        self.wanted.ask_for_urgent();
+        mutate!("urgent_said_early": self.wanted.ask_for_urgent() => ());
     }
 
     /// Queues a ULT for this worker alone.
@@ -161,9 +158,9 @@ impl Shared {
     /// # Safety
     ///
     /// As for [`inject`](Self::inject).
-    pub(crate) unsafe fn post(&self, worker: usize, slot: Slot) {
+    pub(crate) unsafe fn post(&self, worker: usize, slot: TaskSlot) {
         // SAFETY: the caller's.
-        unsafe { self.seats[worker].pinned.push(slot.as_ptr()) };
+        unsafe { self.worker_slots[worker].pinned.push(slot.as_ptr()) };
         // No fence: a worker that is about to sleep and `ring_one` change one word, and the
         // second of the two sees what came before the first.
         self.bells.ring_one(worker, &SystemFutex);
@@ -173,10 +170,8 @@ impl Shared {
     /// wake one if there are any.
     #[inline(always)]
     pub(crate) fn sleepers(&self) -> usize {
-        if !mutant("notify_no_light") {
-            // Pairs with the heavy half before a worker's last look.
-            self.fences.light();
-        }
+        // Pairs with the heavy half before a worker's last look.
+        mutate!("notify_no_light": self.fences.light() => ());
         self.idle.sleepers.load(Ordering::Relaxed)
     }
 
@@ -184,11 +179,9 @@ impl Shared {
     /// any thread.
     #[cold]
     pub(crate) fn notify_sleepers(&self) {
-        if !mutant("notify_no_fence") {
-            // SeqCst: between the push and the loads below; pairs with the fence
-            // before a worker's last look.
-            fence(Ordering::SeqCst);
-        }
+        // SeqCst: between the push and the loads below; pairs with the fence
+        // before a worker's last look.
+        mutate!("notify_no_fence": fence(Ordering::SeqCst) => ());
         if self.idle.searching.load(Ordering::Relaxed) == 0 && self.bells.asleep() > 0 {
             self.bells.ring(&SystemFutex);
         }

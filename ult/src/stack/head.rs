@@ -1,11 +1,11 @@
 //! The head at the top of a stack: its context, and other data that belong to the
 //! stack.
 
-#[cfg(all(feature = "std", not(tsumugi_loom)))]
-use super::GUARDED;
 use super::class::Class;
-use super::switch::{Left, Link, Saved, Switch};
-use super::{CANARY, CANARY_LINE, FLAGS, WATCHED};
+#[cfg(all(feature = "std", not(tsumugi_loom)))]
+use super::layout::GUARDED;
+use super::layout::{CANARY, CANARY_LINE, FLAGS, WATCHED};
+use super::switch::{Left, ResumeLink, Saved, Switch};
 use crate::host::page_bytes;
 use crate::stake::Stake;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -44,7 +44,7 @@ pub(crate) fn stack_pointer() -> usize {
 
 /// The top of a stack: the data that belong to the stack, whichever ULT runs on it.
 #[repr(C, align(16))]
-pub(crate) struct Head {
+pub(crate) struct StackHead {
     pub(super) switch: Switch,
     /// The stack's lowest byte. It is a multiple of the page, so its low bits hold
     /// flags.
@@ -70,7 +70,7 @@ pub(crate) struct ReasonCells {
     pub(crate) wanted: AtomicU64,
 }
 
-impl Head {
+impl StackHead {
     /// Resumes the context, until a context leaves to the link. If the life on this
     /// stack has ended, the next one begins, with `life` as its argument.
     ///
@@ -80,7 +80,7 @@ impl Head {
     /// link is used by no other resume until the context has left to it, and stays
     /// until the context is linked anew.
     #[inline(always)]
-    pub(crate) unsafe fn resume(&self, saved: &Saved, link: &Link, life: *const ()) -> Left {
+    pub(crate) unsafe fn resume(&self, saved: &Saved, link: &ResumeLink, life: *const ()) -> Left {
         // SAFETY: by the caller's contract the context is suspended at `saved`;
         // `make` gave each stack its context.
         unsafe { self.switch.resume(saved, link, life) }
@@ -106,7 +106,7 @@ impl Head {
     /// The caller has the ULT on this stack; the link stays until the context is
     /// linked anew.
     #[inline(always)]
-    pub(crate) unsafe fn relink(&self, link: &Link) {
+    pub(crate) unsafe fn relink(&self, link: &ResumeLink) {
         // SAFETY: the caller has the context, so it does not run.
         unsafe { self.switch.relink(link) };
     }
@@ -224,3 +224,12 @@ impl Head {
         self.floor() - if self.floor & super::GUARDED != 0 { page_bytes() } else { 0 }
     }
 }
+
+pub(super) const HEAD_BYTES: usize = size_of::<StackHead>();
+
+#[cfg(all(
+    target_arch = "x86_64",
+    target_os = "linux",
+    not(any(tsumugi_loom, tsumugi_asan, tsumugi_tsan))
+))]
+const _: () = assert!(HEAD_BYTES == 96, "half a cache line, and one");

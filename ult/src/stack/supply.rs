@@ -1,16 +1,16 @@
 //! The supply of a scheduler's stacks: each is carved on first use and then pooled,
 //! each size by itself.
 
-use super::class::CLASSES;
+use super::class::{CLASSES, Class};
+use super::guards::Guards;
+use super::head::{HEAD_BYTES, StackHead};
+use super::layout::{CANARY, CANARY_LINE, COLOUR_BYTES, COLOURS, GUARDED, MAIN, WATCHED};
+use super::owned::Stack;
 use super::switch::{Life, Switch};
-use super::{
-    CANARY, CANARY_LINE, COLOUR_BYTES, COLOURS, Class, GUARDED, Guards, HEAD_BYTES, Head, MAIN,
-    Stack, WATCHED,
-};
 use crate::area::{STACK_BYTES_MIN, StackArea, StackError};
 use crate::host::{self, page_bytes};
 use crate::lock::Lock;
-use crate::pool::{Cache, Depot};
+use crate::pool::{Depot, WorkerCache};
 use core::ptr::{self, NonNull};
 use tsumugi_core::sync::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
@@ -101,7 +101,7 @@ impl Stacks {
     /// A stack from the cache, from the depot, or a new one. `None` if all are in
     /// use.
     #[inline]
-    pub(crate) fn take(&self, class: Class, cache: &mut Cache<Stack>) -> Option<Stack> {
+    pub(crate) fn take(&self, class: Class, cache: &mut WorkerCache<Stack>) -> Option<Stack> {
         let depot = &self.depots[usize::from(class.0)];
         let pooled = if class.is_ordinary() { cache.take(depot) } else { depot.take() };
         pooled.or_else(|| self.carve(class))
@@ -113,7 +113,7 @@ impl Stacks {
     }
 
     #[inline]
-    pub(crate) fn put(&self, stack: Stack, cache: &mut Cache<Stack>) {
+    pub(crate) fn put(&self, stack: Stack, cache: &mut WorkerCache<Stack>) {
         // SAFETY: the caller gives up the stack, so it is ours.
         let head = unsafe { stack.0.as_ref() };
         if head.floor & MAIN != 0 {
@@ -126,12 +126,12 @@ impl Stacks {
     }
 
     /// Moves a worker's cache to the depot.
-    pub(crate) fn drain(&self, cache: &mut Cache<Stack>) {
+    pub(crate) fn drain(&self, cache: &mut WorkerCache<Stack>) {
         cache.drain(&self.depots[0]);
     }
 
     /// Whether `take` would find a stack.
-    pub(crate) fn has_spare(&self, class: Class, cache: &Cache<Stack>) -> bool {
+    pub(crate) fn has_spare(&self, class: Class, cache: &WorkerCache<Stack>) -> bool {
         class.is_ordinary() && !cache.is_empty()
             || !self.depots[usize::from(class.0)].is_empty()
             || self.place(class, self.next.load(Ordering::Relaxed), 0).is_some()
@@ -184,12 +184,12 @@ impl Stacks {
         let colour = (page / (self.stack_bytes / page_bytes())) % COLOURS * COLOUR_BYTES;
         let head = floor + bytes - CANARY_LINE - HEAD_BYTES - colour;
         let main = bytes != self.stack_bytes && class.is_ordinary();
-        let head = ptr::with_exposed_provenance_mut::<Head>(head);
+        let head = ptr::with_exposed_provenance_mut::<StackHead>(head);
         // SAFETY: the place lies in the stack, which is new.
         unsafe {
             let (floor, pages) =
                 (floor | below | if main { MAIN } else { 0 }, bytes / page_bytes());
-            head.write(Head::new(Switch::new(), floor, pages as u32, class));
+            head.write(StackHead::new(Switch::new(), floor, pages as u32, class));
             (*head).switch.begin(head.cast(), self.run);
         }
         Stack(NonNull::new(head).expect("no stack ends at 0"))

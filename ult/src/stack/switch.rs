@@ -24,7 +24,7 @@ mod context;
 #[cfg(tsumugi_tsan)]
 mod fiber;
 
-pub(crate) use context::{Link, Saved, Switch};
+pub(crate) use context::{ResumeLink, Saved, Switch};
 
 use core::ptr;
 

@@ -1,6 +1,8 @@
+use super::head::HEAD_BYTES;
+use super::layout::*;
 use super::*;
 use crate::area::{STACK_BYTES_MIN, StackArea, StackError};
-use crate::pool::Cache;
+use crate::pool::WorkerCache;
 use core::ptr;
 
 const STACK: usize = 16384;
@@ -12,13 +14,13 @@ fn stacks(stacks: usize, guards: Guards) -> Stacks {
     Stacks::new(area, STACK, 65536, guards, |_| ()).unwrap()
 }
 
-fn head(stack: &Stack) -> &Head {
+fn head(stack: &Stack) -> &StackHead {
     // SAFETY: the stack belongs to the test.
     unsafe { stack.0.as_ref() }
 }
 
 fn all(stacks: &Stacks) -> Vec<Stack> {
-    let mut cache = Cache::new();
+    let mut cache = WorkerCache::new();
     std::iter::from_fn(|| stacks.take(Class::default(), &mut cache)).collect()
 }
 
@@ -59,7 +61,7 @@ fn a_guard_is_the_page_below_its_stack() {
 
 #[test]
 fn each_size_is_pooled_by_itself() {
-    let (stacks, mut cache) = (stacks(20, UNGUARDED), Cache::new());
+    let (stacks, mut cache) = (stacks(20, UNGUARDED), WorkerCache::new());
     let [small, large] = [1, 4 * STACK].map(|bytes| stacks.class(bytes).unwrap());
     assert_eq!(stacks.class(STACK), Some(Class::default()));
     assert_eq!(stacks.class(usize::MAX), None);

@@ -1,6 +1,6 @@
 //! A barrier within a process, for repeated use.
 
-use super::queue::{self, Node, Place, Queue};
+use super::queue::{self, WaitNode, WaitQueue, WaitSite};
 use crate::limit::Limit;
 use crate::lock::Lock;
 use core::fmt;
@@ -26,13 +26,13 @@ pub struct Barrier {
 
 struct Meeting {
     arrived: usize,
-    queue: Queue,
+    queue: WaitQueue,
 }
 
 impl Barrier {
     /// Makes a barrier for `members`; 0 counts as 1.
     pub fn new(members: usize) -> Self {
-        let meeting = Meeting { arrived: 0, queue: Queue::new() };
+        let meeting = Meeting { arrived: 0, queue: WaitQueue::new() };
         Self { members: members.max(1), meeting: Lock::new(meeting) }
     }
 
@@ -82,8 +82,8 @@ impl Barrier {
     }
 }
 
-impl Place for Barrier {
-    unsafe fn take_out(&self, node: *mut Node) -> bool {
+impl WaitSite for Barrier {
+    unsafe fn take_out(&self, node: *mut WaitNode) -> bool {
         // SAFETY: by the caller's contract the node is there, and was pushed to
         // this queue if to any.
         unsafe { queue::take_out(&self.meeting, node, |m| &mut m.queue, |m| m.arrived -= 1) }
@@ -91,7 +91,7 @@ impl Place for Barrier {
 
     /// There is nothing to pass on: a member that is cut off has not arrived, or
     /// the others have met.
-    unsafe fn pass_on(&self, _: *mut Node, _: bool) {}
+    unsafe fn pass_on(&self, _: *mut WaitNode, _: bool) {}
 }
 
 impl fmt::Debug for Barrier {

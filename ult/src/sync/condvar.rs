@@ -2,7 +2,7 @@
 
 use super::lock::BiasedLock;
 use super::mutex::MutexGuard;
-use super::queue::{self, Node, Place, Queue, Wake};
+use super::queue::{self, WaitNode, WaitQueue, WaitSite, Wake};
 use crate::limit::Limit;
 use core::fmt;
 use core::time::Duration;
@@ -26,20 +26,20 @@ use tsumugi_core::wait::{Interrupted, Reason};
 /// });
 /// ```
 pub struct Condvar {
-    queue: BiasedLock<Queue>,
+    queue: BiasedLock<WaitQueue>,
 }
 
 impl Condvar {
     /// Makes a condition variable without waiters.
     #[cfg(not(tsumugi_loom))]
     pub const fn new() -> Self {
-        Self { queue: BiasedLock::new(Queue::new()) }
+        Self { queue: BiasedLock::new(WaitQueue::new()) }
     }
 
     /// Makes a condition variable without waiters.
     #[cfg(tsumugi_loom)]
     pub fn new() -> Self {
-        Self { queue: BiasedLock::new(Queue::new()) }
+        Self { queue: BiasedLock::new(WaitQueue::new()) }
     }
 
     /// Unlocks, sleeps until notified, and locks again. A notice between the
@@ -72,7 +72,7 @@ impl Condvar {
         limit: impl Into<Limit>,
     ) -> Result<(), Interrupted> {
         let mutex = guard.raw();
-        let mut node = Node::at(self);
+        let mut node = WaitNode::at(self);
         let node = &raw mut node;
         let reason = Reason { what: "condvar", at: self as *const Self as u64, wanted: 0 };
         let mut publish = |waker| {
@@ -110,24 +110,24 @@ impl Condvar {
     /// Wakes the waiter that waits longest. Returns whether there was one.
     #[inline(always)]
     pub fn notify_one(&self) -> bool {
-        let first = self.queue.with(Queue::pop);
+        let first = self.queue.with(WaitQueue::pop);
         first.map(Wake::wake).is_some()
     }
 
     /// Wakes all that wait at this moment. Returns how many there were.
     pub fn notify_all(&self) -> usize {
-        self.queue.with(Queue::take).wake_all()
+        self.queue.with(WaitQueue::take).wake_all()
     }
 }
 
-impl Place for Condvar {
-    unsafe fn take_out(&self, node: *mut Node) -> bool {
+impl WaitSite for Condvar {
+    unsafe fn take_out(&self, node: *mut WaitNode) -> bool {
         // SAFETY: by the caller's contract the node is there, and was pushed to
         // this queue if to any.
         self.queue.with(|queue| unsafe { queue.remove(node) })
     }
 
-    unsafe fn pass_on(&self, _: *mut Node, waited: bool) {
+    unsafe fn pass_on(&self, _: *mut WaitNode, waited: bool) {
         if !waited {
             self.notify_one();
         }

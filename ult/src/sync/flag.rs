@@ -21,10 +21,11 @@
 use crate::futex::os_yield;
 use crate::host;
 use crate::park::{Here, ult};
-use crate::sched::shared::Shared;
-use crate::slab::Slot;
+use crate::sched::shared::SchedulerShared;
+use crate::slab::TaskSlot;
 use core::fmt;
-use tsumugi_core::sync::{AtomicBool, AtomicU32, Ordering, UnsafeCell, mutant};
+use tsumugi_core::mutate;
+use tsumugi_core::sync::{AtomicBool, AtomicU32, Ordering, UnsafeCell};
 use tsumugi_core::wait::{Reason, Wait, Waker};
 
 /// One bit that any thread or signal handler sets, and for which one ULT or OS
@@ -46,12 +47,12 @@ pub struct Flag {
     is_waited_for: AtomicBool,
     /// The sleeper, while a thread waits. It belongs to the caller of `raise`
     /// that ends the wait.
-    sleeper: UnsafeCell<Option<Sleeper>>,
+    sleeper: UnsafeCell<Option<FlagWaiter>>,
 }
 
 /// The waiter of a flag.
-enum Sleeper {
-    Ult(Slot),
+enum FlagWaiter {
+    Ult(TaskSlot),
     Other(Waker),
 }
 
@@ -86,11 +87,8 @@ impl Flag {
     /// unless the waiter is a task of a foreign scheduler with an unpark that is
     /// not. Lock-free.
     pub fn raise(&self) {
-        let order = if mutant("flag_raise_unacquired") {
-            Ordering::Release
-        } else {
-            less("flag_raise_unreleased", Ordering::AcqRel)
-        };
+        let order = mutate!("flag_raise_unreleased": Ordering::AcqRel => Ordering::Acquire);
+        let order = mutate!("flag_raise_unacquired": order => Ordering::Release);
         // AcqRel: acquires the sleeper from the thread that has published it, and
         // releases what was done before the raise to the waiter.
         if self.state.fetch_or(RAISED, order) != WAITED {
@@ -101,11 +99,12 @@ impl Flag {
         let sleeper = self.sleeper.with_mut(|sleeper| unsafe { (*sleeper).take() });
         // Release: the sleeper's place is free for the next waiter; pairs with
         // `leave`. For the waiter that is woken, the wake itself has the ordering.
-        self.state.fetch_and(!WAITED, less("flag_freed_relaxed", Ordering::Release));
+        let order = mutate!("flag_freed_relaxed": Ordering::Release => Ordering::Relaxed);
+        self.state.fetch_and(!WAITED, order);
         host::keep_errno(|| match sleeper {
             // SAFETY: the slot stands for the ULT's waker, which is used up here.
-            Some(Sleeper::Ult(slot)) => unsafe { Shared::wake_from_outside(slot) },
-            Some(Sleeper::Other(waker)) => waker.wake(),
+            Some(FlagWaiter::Ult(slot)) => unsafe { SchedulerShared::wake_from_outside(slot) },
+            Some(FlagWaiter::Other(waker)) => waker.wake(),
             None => {}
         });
     }
@@ -114,7 +113,7 @@ impl Flag {
     /// last taken. Lock-free.
     pub fn take(&self) -> bool {
         // Acquire: pairs with `raise`.
-        let order = less("flag_take_relaxed", Ordering::Acquire);
+        let order = mutate!("flag_take_relaxed": Ordering::Acquire => Ordering::Relaxed);
         self.state.compare_exchange(RAISED, EMPTY, order, Ordering::Relaxed).is_ok()
     }
 
@@ -125,7 +124,7 @@ impl Flag {
     /// If another thread waits already.
     pub fn wait(&self) {
         // Acquire: pairs with the Release of the waiter before.
-        let order = less("flag_next_relaxed", Ordering::Acquire);
+        let order = mutate!("flag_next_relaxed": Ordering::Acquire => Ordering::Relaxed);
         let is_taken = self.is_waited_for.swap(true, order);
         assert!(!is_taken, "another thread waits for this flag: a flag has one waiter at a time");
         while !self.take() {
@@ -138,14 +137,15 @@ impl Flag {
         }
         // Release: the sleeper's place is free for the next waiter; pairs with
         // its Acquire.
-        self.is_waited_for.store(false, less("flag_over_relaxed", Ordering::Release));
+        let order = mutate!("flag_over_relaxed": Ordering::Release => Ordering::Relaxed);
+        self.is_waited_for.store(false, order);
     }
 
     /// Called for a waiter that was cut off: another one may wait from here on.
     fn leave(&self) {
-        let order = less("flag_leave_relaxed", Ordering::Acquire);
+        let order = mutate!("flag_leave_relaxed": Ordering::Acquire => Ordering::Relaxed);
         // Acquire: pairs with `raise`, which has taken the sleeper out.
-        while !mutant("flag_leave_blind") && self.state.load(order) & WAITED != 0 {
+        while mutate!("flag_leave_blind": self.state.load(order) & WAITED != 0 => false) {
             let left =
                 self.state.compare_exchange(WAITED, EMPTY, Ordering::Relaxed, Ordering::Relaxed);
             if left.is_err() {
@@ -159,21 +159,22 @@ impl Flag {
 
     /// Publishes the sleeper for the thread that raises the flag; false if it was
     /// raised already.
-    fn publish(&self, slot: Option<Slot>, waker: Waker) -> bool {
+    fn publish(&self, slot: Option<TaskSlot>, waker: Waker) -> bool {
         let sleeper = match slot {
-            Some(slot) => Sleeper::Ult(slot),
-            None => Sleeper::Other(waker),
+            Some(slot) => FlagWaiter::Ult(slot),
+            None => FlagWaiter::Other(waker),
         };
         // SAFETY: only one thread is in `wait`, so no other one accesses the
         // sleeper until it is published.
         self.sleeper.with_mut(|place| unsafe { *place = Some(sleeper) });
-        if mutant("flag_no_second_look") {
-            self.state.store(WAITED, Ordering::Release);
-            return true;
-        }
         // Release: publishes the sleeper; pairs with `raise`.
-        let order = less("flag_publish_relaxed", Ordering::Release);
+        let order = mutate!("flag_publish_relaxed": Ordering::Release => Ordering::Relaxed);
+        mutate!("flag_no_second_look":
         self.state.compare_exchange(EMPTY, WAITED, order, Ordering::Relaxed).is_ok()
+        => {
+            self.state.store(WAITED, Ordering::Release);
+            true
+        })
     }
 }
 
@@ -190,16 +191,6 @@ impl fmt::Debug for Flag {
             WAITED => "Flag(waited for)",
             _ => "Flag(raised)",
         })
-    }
-}
-
-/// Returns `order`. With the defect planted, returns AcqRel without its release
-/// half, and Relaxed instead of any other order.
-fn less(defect: &'static str, order: Ordering) -> Ordering {
-    match order {
-        _ if !mutant(defect) => order,
-        Ordering::AcqRel => Ordering::Acquire,
-        _ => Ordering::Relaxed,
     }
 }
 

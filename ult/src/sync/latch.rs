@@ -1,12 +1,13 @@
 //! Latches: waiting until a number of events have happened.
 
-use super::queue::{self, Node, Place, Queue};
+use super::queue::{self, WaitNode, WaitQueue, WaitSite};
 use crate::limit::Limit;
 use crate::lock::Lock;
 use alloc::sync::Arc;
 use core::fmt;
 use core::time::Duration;
-use tsumugi_core::sync::{AtomicUsize, Ordering, mutant};
+use tsumugi_core::mutate;
+use tsumugi_core::sync::{AtomicUsize, Ordering};
 use tsumugi_core::wait::{Interrupted, Reason};
 
 /// A count that goes down to zero once. All waiters pass when it has, and later
@@ -23,7 +24,7 @@ use tsumugi_core::wait::{Interrupted, Reason};
 /// ```
 pub struct Latch {
     count: AtomicUsize,
-    queue: Lock<Queue>,
+    queue: Lock<WaitQueue>,
 }
 
 /// A group that waits until all its clones are dropped.
@@ -43,7 +44,7 @@ pub struct WaitGroup(Arc<Latch>);
 impl Latch {
     /// Makes a latch that opens when it has been counted down by `count`.
     pub fn new(count: usize) -> Self {
-        Self { count: AtomicUsize::new(count), queue: Lock::new(Queue::new()) }
+        Self { count: AtomicUsize::new(count), queue: Lock::new(WaitQueue::new()) }
     }
 
     /// Counts down by `by`. The latch opens at zero.
@@ -58,7 +59,7 @@ impl Latch {
         let before = self.count.fetch_sub(by, Ordering::AcqRel);
         assert!(before >= by, "a latch with {before} left was counted down by {by}");
         if before == by && by > 0 {
-            self.queue.with(Queue::take).wake_all();
+            self.queue.with(WaitQueue::take).wake_all();
         }
     }
 
@@ -94,7 +95,7 @@ impl Latch {
             |queue| queue,
             // The thread that opens the latch takes the queue after that, under
             // the same lock.
-            |_| mutant("latch_no_second_look") || !self.is_open(),
+            |_| mutate!("latch_no_second_look": !self.is_open() => true),
         )
     }
 
@@ -110,15 +111,15 @@ impl Latch {
     }
 }
 
-impl Place for Latch {
-    unsafe fn take_out(&self, node: *mut Node) -> bool {
+impl WaitSite for Latch {
+    unsafe fn take_out(&self, node: *mut WaitNode) -> bool {
         // SAFETY: by the caller's contract the node is there, and was pushed to
         // this queue if to any.
         unsafe { queue::take_out(&self.queue, node, |queue| queue, |_| {}) }
     }
 
     /// There is nothing to pass on: the latch is open for all, or for none.
-    unsafe fn pass_on(&self, _: *mut Node, _: bool) {}
+    unsafe fn pass_on(&self, _: *mut WaitNode, _: bool) {}
 }
 
 impl WaitGroup {

@@ -6,7 +6,7 @@
 //!
 //! Progress: blocking.
 
-use crate::bias::{Bias, Ended};
+use crate::bias::{Bias, BiasEnd};
 use crate::futex::os_yield;
 use crate::sched::bias_name;
 use core::fmt;
@@ -23,7 +23,7 @@ pub struct BiasedLock<T> {
 
 /// How the lock was taken.
 #[derive(Clone, Copy, Debug)]
-enum Way {
+enum LockPath {
     Alone,
     Shared,
 }
@@ -32,7 +32,7 @@ enum Way {
 /// because a bias must be left by its owner.
 pub struct BiasedGuard<'a, T> {
     lock: &'a BiasedLock<T>,
-    way: Way,
+    way: LockPath,
     stays: PhantomData<*const ()>,
 }
 
@@ -65,7 +65,7 @@ impl<T> BiasedLock<T> {
     #[inline(always)]
     pub fn lock(&self) -> BiasedGuard<'_, T> {
         let me = bias_name();
-        let way = if self.enter(me) { Way::Alone } else { self.acquire(me) };
+        let way = if self.enter(me) { LockPath::Alone } else { self.acquire(me) };
         BiasedGuard::new(self, way)
     }
 
@@ -74,7 +74,7 @@ impl<T> BiasedLock<T> {
     pub fn try_lock(&self) -> Option<BiasedGuard<'_, T>> {
         let me = bias_name();
         if self.enter(me) {
-            return Some(BiasedGuard::new(self, Way::Alone));
+            return Some(BiasedGuard::new(self, LockPath::Alone));
         }
         // Acquire: pairs with the Release of the last holder.
         self.held.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).ok()?;
@@ -89,7 +89,7 @@ impl<T> BiasedLock<T> {
     }
 
     #[inline]
-    fn acquire(&self, me: usize) -> Way {
+    fn acquire(&self, me: usize) -> LockPath {
         // Acquire: pairs with the Release of the last holder.
         while self
             .held
@@ -97,15 +97,19 @@ impl<T> BiasedLock<T> {
             .is_err()
         {
             if self.contend(me) {
-                return Way::Shared;
+                return LockPath::Shared;
             }
         }
         self.noted(me)
     }
 
     #[inline]
-    fn noted(&self, me: usize) -> Way {
-        if !self.bias.is_shared() && self.bias.note(me) { Way::Alone } else { Way::Shared }
+    fn noted(&self, me: usize) -> LockPath {
+        if !self.bias.is_shared() && self.bias.note(me) {
+            LockPath::Alone
+        } else {
+            LockPath::Shared
+        }
     }
 
     /// Called when the lock is taken or biased. True: it was biased, and this
@@ -114,7 +118,7 @@ impl<T> BiasedLock<T> {
     fn contend(&self, me: usize) -> bool {
         // `held` was set as long as the bias lasted.
         match self.bias.end(me, |_| {}) {
-            Ended::Before => {
+            BiasEnd::Before => {
                 for _ in 0..SPINS {
                     if !self.held.load(Ordering::Relaxed) {
                         return false;
@@ -124,8 +128,8 @@ impl<T> BiasedLock<T> {
                 os_yield();
                 false
             }
-            Ended::Outside => true,
-            Ended::Inside => {
+            BiasEnd::Outside => true,
+            BiasEnd::Inside => {
                 self.bias.wait_outside();
                 true
             }
@@ -135,7 +139,7 @@ impl<T> BiasedLock<T> {
 
 impl<'a, T> BiasedGuard<'a, T> {
     #[inline(always)]
-    fn new(lock: &'a BiasedLock<T>, way: Way) -> Self {
+    fn new(lock: &'a BiasedLock<T>, way: LockPath) -> Self {
         Self { lock, way, stays: PhantomData }
     }
 }
@@ -162,9 +166,9 @@ impl<T> Drop for BiasedGuard<'_, T> {
     #[inline(always)]
     fn drop(&mut self) {
         match self.way {
-            Way::Alone => self.lock.bias.leave(),
+            LockPath::Alone => self.lock.bias.leave(),
             // Release: pairs with the Acquire of the next holder.
-            Way::Shared => self.lock.held.store(false, Ordering::Release),
+            LockPath::Shared => self.lock.held.store(false, Ordering::Release),
         }
     }
 }

@@ -19,7 +19,7 @@
 //! Progress: `lock` blocks; `try_lock` and the unlock take the lock of the queue
 //! if there are waiters, or if the mutex is biased to another thread.
 
-use super::queue::{self, Node, Place, Queue, Wake};
+use super::queue::{self, WaitNode, WaitQueue, WaitSite, Wake};
 use crate::bias::Bias;
 use crate::limit::Limit;
 use crate::lock::Lock;
@@ -28,7 +28,8 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 use core::time::Duration;
-use tsumugi_core::sync::{AtomicU32, Ordering, UnsafeCell, mutant};
+use tsumugi_core::mutate;
+use tsumugi_core::sync::{AtomicU32, Ordering, UnsafeCell};
 use tsumugi_core::wait::{Interrupted, Reason};
 
 /// A value that one ULT or OS thread at a time can access. A panic does not
@@ -62,11 +63,11 @@ pub struct MutexGuard<'a, T: ?Sized> {
 pub(super) struct RawMutex {
     word: AtomicU32,
     bias: Bias,
-    waiting: Lock<Waiting>,
+    waiting: Lock<MutexWaiters>,
 }
 
-struct Waiting {
-    queue: Queue,
+struct MutexWaiters {
+    queue: WaitQueue,
     /// The bias ended while its owner held the lock by it, and the owner has not
     /// noticed yet: it must pass the lock on when it does.
     owed: bool,
@@ -150,13 +151,13 @@ impl<T: ?Sized> Mutex<T> {
 impl RawMutex {
     #[cfg(not(tsumugi_loom))]
     const fn new() -> Self {
-        let waiting = Waiting { queue: Queue::new(), owed: false };
+        let waiting = MutexWaiters { queue: WaitQueue::new(), owed: false };
         Self { word: AtomicU32::new(FREE), bias: Bias::new(), waiting: Lock::new(waiting) }
     }
 
     #[cfg(tsumugi_loom)]
     fn new() -> Self {
-        let waiting = Waiting { queue: Queue::new(), owed: false };
+        let waiting = MutexWaiters { queue: WaitQueue::new(), owed: false };
         Self { word: AtomicU32::new(FREE), bias: Bias::new(), waiting: Lock::new(waiting) }
     }
 
@@ -257,17 +258,19 @@ impl RawMutex {
 
     /// Announces a waiter in the word. If the lock is free, takes it and returns
     /// false.
-    fn announce(&self, waiting: &mut Waiting) -> bool {
+    fn announce(&self, waiting: &mut MutexWaiters) -> bool {
         self.end_bias(waiting);
         let mut seen = self.word.load(Ordering::Relaxed);
         loop {
             let next = if seen == FREE { LOCKED } else { LOCKED | WAITERS };
-            if mutant("mutex_no_second_look") {
+            // Acquire: as in `lock_word`, in case this takes the lock.
+            let announced = mutate!("mutex_no_second_look":
+            self.word.compare_exchange(seen, next, Ordering::Acquire, Ordering::Relaxed)
+            => {
                 self.word.store(LOCKED | WAITERS, Ordering::Relaxed);
                 return true;
-            }
-            // Acquire: as in `lock_word`, in case this takes the lock.
-            match self.word.compare_exchange(seen, next, Ordering::Acquire, Ordering::Relaxed) {
+            });
+            match announced {
                 Ok(_) => return seen != FREE,
                 Err(changed) => seen = changed,
             }
@@ -276,13 +279,13 @@ impl RawMutex {
 
     /// Ends the bias, if there is one: from here on the word has the state of the
     /// lock.
-    fn end_bias(&self, waiting: &mut Waiting) {
+    fn end_bias(&self, waiting: &mut MutexWaiters) {
         self.bias.end(bias_name(), |inside| {
             if inside {
                 // This comes before the owner can find that the bias has ended
                 // and that it must free the word.
                 self.word.store(LOCKED | WAITERS, Ordering::Relaxed);
-                waiting.owed = !mutant("mutex_owes_nothing");
+                waiting.owed = mutate!("mutex_owes_nothing": true => false);
             } else {
                 // Release: what the owner did inside, which `end` has acquired.
                 self.word.store(FREE, Ordering::Release);
@@ -321,7 +324,7 @@ impl RawMutex {
 
     /// Gives the lock to the first waiter, or frees it. The caller must wake the
     /// waiter.
-    fn pass_on(&self, waiting: &mut Waiting) -> Option<Wake> {
+    fn pass_on(&self, waiting: &mut MutexWaiters) -> Option<Wake> {
         waiting.owed = false;
         let first = waiting.queue.pop();
         let left = if waiting.queue.is_empty() { 0 } else { WAITERS };
@@ -333,14 +336,14 @@ impl RawMutex {
     }
 }
 
-impl Place for RawMutex {
-    unsafe fn take_out(&self, node: *mut Node) -> bool {
+impl WaitSite for RawMutex {
+    unsafe fn take_out(&self, node: *mut WaitNode) -> bool {
         // SAFETY: by the caller's contract the node is there, and was pushed to
         // this queue if to any.
         unsafe { queue::take_out(&self.waiting, node, |waiting| &mut waiting.queue, |_| {}) }
     }
 
-    unsafe fn pass_on(&self, _: *mut Node, waited: bool) {
+    unsafe fn pass_on(&self, _: *mut WaitNode, waited: bool) {
         if !waited {
             self.unlock();
         }

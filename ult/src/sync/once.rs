@@ -6,7 +6,7 @@
 //!    └───────────────┘ the first waiter tries next
 //! ```
 
-use super::queue::{self, Node, Place, Queue};
+use super::queue::{self, WaitNode, WaitQueue, WaitSite};
 use crate::limit::Limit;
 use crate::lock::Lock;
 use core::convert::Infallible;
@@ -27,7 +27,7 @@ use tsumugi_core::wait::{Interrupted, Reason};
 /// ```
 pub struct Once {
     word: AtomicU32,
-    queue: Lock<Queue>,
+    queue: Lock<WaitQueue>,
 }
 
 /// A value that is made once, by the first caller that needs it.
@@ -47,7 +47,7 @@ pub struct OnceCell<T> {
 
 /// The right to run the action. If it is dropped before the action is done, the
 /// next waiter has the turn.
-struct Turn<'a>(&'a Once);
+struct OnceTurn<'a>(&'a Once);
 
 // SAFETY: only the thread that has the turn writes the value, and threads share
 // it only after that.
@@ -59,13 +59,13 @@ impl Once {
     /// Makes a `Once` that is not done yet.
     #[cfg(not(tsumugi_loom))]
     pub const fn new() -> Self {
-        Self { word: AtomicU32::new(NEW), queue: Lock::new(Queue::new()) }
+        Self { word: AtomicU32::new(NEW), queue: Lock::new(WaitQueue::new()) }
     }
 
     /// Makes a `Once` that is not done yet.
     #[cfg(tsumugi_loom)]
     pub fn new() -> Self {
-        Self { word: AtomicU32::new(NEW), queue: Lock::new(Queue::new()) }
+        Self { word: AtomicU32::new(NEW), queue: Lock::new(WaitQueue::new()) }
     }
 
     /// Runs `f`, unless it was run before. If another thread runs its `f` now,
@@ -102,11 +102,11 @@ impl Once {
     }
 
     /// Returns the right to run, or `None` if the action is done.
-    fn turn(&self, limit: Limit) -> Result<Option<Turn<'_>>, Interrupted> {
+    fn turn(&self, limit: Limit) -> Result<Option<OnceTurn<'_>>, Interrupted> {
         loop {
             // Acquire: pairs with the Release in `end`.
             match self.word.compare_exchange(NEW, RUNNING, Ordering::Relaxed, Ordering::Acquire) {
-                Ok(_) => return Ok(Some(Turn(self))),
+                Ok(_) => return Ok(Some(OnceTurn(self))),
                 Err(DONE) => return Ok(None),
                 Err(_) => queue::wait(
                     self,
@@ -127,37 +127,37 @@ impl Once {
         // Release: a thread that finds the action done sees what the turn did.
         self.word.store(word, Ordering::Release);
         if word == DONE {
-            queue::wake_each(&self.queue, Queue::pop);
+            queue::wake_each(&self.queue, WaitQueue::pop);
         } else {
-            queue::tell(self.queue.with(Queue::pop));
+            queue::tell(self.queue.with(WaitQueue::pop));
         }
     }
 }
 
-impl Place for Once {
-    unsafe fn take_out(&self, node: *mut Node) -> bool {
+impl WaitSite for Once {
+    unsafe fn take_out(&self, node: *mut WaitNode) -> bool {
         // SAFETY: by the caller's contract the node is there, and was pushed to
         // this queue if to any.
         unsafe { queue::take_out(&self.queue, node, |queue| queue, |_| {}) }
     }
 
-    unsafe fn pass_on(&self, _: *mut Node, waited: bool) {
+    unsafe fn pass_on(&self, _: *mut WaitNode, waited: bool) {
         // This waiter was to try next. The waiter that is woken now looks for
         // itself.
         if !waited {
-            queue::tell(self.queue.with(Queue::pop));
+            queue::tell(self.queue.with(WaitQueue::pop));
         }
     }
 }
 
-impl Turn<'_> {
+impl OnceTurn<'_> {
     fn done(self) {
         self.0.end(DONE);
         core::mem::forget(self);
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for OnceTurn<'_> {
     fn drop(&mut self) {
         self.0.end(NEW);
     }

@@ -18,17 +18,17 @@ use crate::sched::batch::Batch;
 use crate::stake::{Stake, Staked};
 use core::marker::PhantomData;
 use core::ptr;
-use tsumugi_core::sync::mutant;
+use tsumugi_core::mutate;
 use tsumugi_core::wait::{Interrupted, Reason, Waker};
 
 /// One waiter. It stays where it is from `push` until it is woken or removed.
 #[repr(C)]
-pub(super) struct Node {
+pub(super) struct WaitNode {
     stake: Stake,
     /// The place where it waits, of the type that the stake is for.
     place: *const (),
-    next: *mut Node,
-    prev: *mut Node,
+    next: *mut WaitNode,
+    prev: *mut WaitNode,
     wake: Option<Wake>,
     /// The queue's epoch when the node was pushed.
     epoch: u32,
@@ -40,13 +40,13 @@ pub(super) struct Node {
 }
 
 /// A type with a queue of sleepers.
-pub(super) trait Place {
+pub(super) trait WaitSite {
     /// Takes this waiter out. False: another thread has taken it out and served it.
     ///
     /// # Safety
     ///
     /// The node is there, and was pushed to this queue if to any.
-    unsafe fn take_out(&self, node: *mut Node) -> bool;
+    unsafe fn take_out(&self, node: *mut WaitNode) -> bool;
 
     /// Called for a waiter that was cut off. If it was served, passes on what it
     /// was handed. If it still `waited`, serves the waiters that had to wait only
@@ -55,12 +55,12 @@ pub(super) trait Place {
     /// # Safety
     ///
     /// The node is there, and in no queue.
-    unsafe fn pass_on(&self, node: *mut Node, waited: bool);
+    unsafe fn pass_on(&self, node: *mut WaitNode, waited: bool);
 }
 
 /// A node that waits at a place of type `P`.
 #[repr(transparent)]
-struct At<P>(Node, PhantomData<P>);
+struct NodeAt<P>(WaitNode, PhantomData<P>);
 
 /// How to wake a waiter that has been served.
 pub(super) enum Wake {
@@ -69,9 +69,9 @@ pub(super) enum Wake {
 }
 
 /// A list of waiters. The caller of each function holds the lock of the list.
-pub(super) struct Queue {
-    first: *mut Node,
-    last: *mut Node,
+pub(super) struct WaitQueue {
+    first: *mut WaitNode,
+    last: *mut WaitNode,
     /// How often all waiters were taken at once. Those are no longer in the
     /// queue, but their nodes still have `queued` set.
     epoch: u32,
@@ -79,23 +79,23 @@ pub(super) struct Queue {
 
 /// The waiters that were taken at once. Their nodes stay until they are woken.
 #[must_use = "taken waiters must be woken"]
-pub(super) struct Taken(*mut Node);
+pub(super) struct Taken(*mut WaitNode);
 
 // SAFETY: nodes are accessed only through a queue, by the thread that holds its
 // lock.
-unsafe impl Send for Queue {}
+unsafe impl Send for WaitQueue {}
 
-// SAFETY: a node begins with its stake, and `Node::at` gives it this one.
-unsafe impl<P: Place> Staked for At<P> {
+// SAFETY: a node begins with its stake, and `WaitNode::at` gives it this one.
+unsafe impl<P: WaitSite> Staked for NodeAt<P> {
     unsafe fn leave(this: *mut Self) -> bool {
-        let node = this.cast::<Node>();
+        let node = this.cast::<WaitNode>();
         // SAFETY: a node with this stake waits at a `P`, which the cut-off
         // sleeper's frames borrow.
         unsafe { (*(*node).place.cast::<P>()).take_out(node) }
     }
 
     unsafe fn pass_on(this: *mut Self, waited: bool) {
-        let node = this.cast::<Node>();
+        let node = this.cast::<WaitNode>();
         // SAFETY: as in `leave`.
         unsafe { (*(*node).place.cast::<P>()).pass_on(node, waited) }
     }
@@ -105,17 +105,17 @@ unsafe impl<P: Place> Staked for At<P> {
 /// takes its node out when it is dropped.
 enum Nowhere {}
 
-impl Place for Nowhere {
-    unsafe fn take_out(&self, _: *mut Node) -> bool {
+impl WaitSite for Nowhere {
+    unsafe fn take_out(&self, _: *mut WaitNode) -> bool {
         match *self {}
     }
 
-    unsafe fn pass_on(&self, _: *mut Node, _: bool) {
+    unsafe fn pass_on(&self, _: *mut WaitNode, _: bool) {
         match *self {}
     }
 }
 
-impl Node {
+impl WaitNode {
     /// Makes the node of a future.
     pub(super) const fn new() -> Self {
         Self::waiting(ptr::null::<Nowhere>())
@@ -123,14 +123,14 @@ impl Node {
 
     /// Makes the node of a sleeper.
     #[inline(always)]
-    pub(super) const fn at<P: Place>(place: &P) -> Self {
+    pub(super) const fn at<P: WaitSite>(place: &P) -> Self {
         Self::waiting(ptr::from_ref(place))
     }
 
     #[inline(always)]
-    const fn waiting<P: Place>(place: *const P) -> Self {
+    const fn waiting<P: WaitSite>(place: *const P) -> Self {
         Self {
-            stake: Stake::of::<At<P>>(),
+            stake: Stake::of::<NodeAt<P>>(),
             place: place.cast(),
             next: ptr::null_mut(),
             prev: ptr::null_mut(),
@@ -153,7 +153,7 @@ impl Node {
     }
 }
 
-impl Queue {
+impl WaitQueue {
     pub(super) const fn new() -> Self {
         Self { first: ptr::null_mut(), last: ptr::null_mut(), epoch: 0 }
     }
@@ -163,7 +163,7 @@ impl Queue {
     /// # Safety
     ///
     /// The node is in no queue, and stays until it is woken or removed.
-    pub(super) unsafe fn push(&mut self, node: *mut Node, wake: Wake) {
+    pub(super) unsafe fn push(&mut self, node: *mut WaitNode, wake: Wake) {
         // SAFETY: by the caller's contract the node is there; the last node
         // waits, so it is there, too.
         unsafe {
@@ -184,7 +184,7 @@ impl Queue {
 
     /// Returns the first waiter. What is written through it is seen by the waiter
     /// that the `pop` after this wakes.
-    pub(super) fn first(&mut self) -> Option<&mut Node> {
+    pub(super) fn first(&mut self) -> Option<&mut WaitNode> {
         // SAFETY: a queued node is there, and the holder of the queue's lock may
         // access it.
         unsafe { self.first.as_mut() }
@@ -209,7 +209,7 @@ impl Queue {
     /// # Safety
     ///
     /// The node is there, and was pushed to this queue if to any.
-    pub(super) unsafe fn remove(&mut self, node: *mut Node) -> bool {
+    pub(super) unsafe fn remove(&mut self, node: *mut WaitNode) -> bool {
         // SAFETY: by the caller's contract the node is there; a queued one's
         // neighbours are, too.
         unsafe {
@@ -218,7 +218,7 @@ impl Queue {
                 self.unlink(node);
                 (*node).wake = None;
             }
-            queued || mutant("queue_remove_blind")
+            mutate!("queue_remove_blind": queued => true)
         }
     }
 
@@ -228,7 +228,7 @@ impl Queue {
     /// # Safety
     ///
     /// As for [`remove`](Self::remove).
-    pub(super) unsafe fn renew(&mut self, node: *mut Node, wake: Wake) -> bool {
+    pub(super) unsafe fn renew(&mut self, node: *mut WaitNode, wake: Wake) -> bool {
         // SAFETY: by the caller's contract the node is there.
         unsafe {
             let queued = (*node).queued && (*node).epoch == self.epoch;
@@ -253,7 +253,7 @@ impl Queue {
     /// # Safety
     ///
     /// The node is in this queue.
-    unsafe fn unlink(&mut self, node: *mut Node) {
+    unsafe fn unlink(&mut self, node: *mut WaitNode) {
         // SAFETY: by the caller's contract the node is in this queue, so its
         // neighbours are there.
         unsafe {
@@ -325,16 +325,16 @@ pub(super) fn tell(served: Option<Wake>) {
 /// Waits at `place`, in a queue of its `state`, until another thread takes the
 /// caller out of it. `enter` is called under the lock, and returns whether the
 /// caller must still wait.
-pub(super) fn wait<P: Place, S>(
+pub(super) fn wait<P: WaitSite, S>(
     place: &P,
     state: &Lock<S>,
     reason: Reason,
     limit: Limit,
-    node: impl FnOnce(Node) -> Node,
-    queue: fn(&mut S) -> &mut Queue,
+    node: impl FnOnce(WaitNode) -> WaitNode,
+    queue: fn(&mut S) -> &mut WaitQueue,
     mut enter: impl FnMut(&mut S) -> bool,
 ) -> Result<(), Interrupted> {
-    let mut node = node(Node::at(place));
+    let mut node = node(WaitNode::at(place));
     let node = &raw mut node;
     let mut publish = |waker| {
         let lock = state;
@@ -362,7 +362,7 @@ pub(super) fn wait<P: Place, S>(
 pub(super) unsafe fn sleep(
     reason: Reason,
     limit: Limit,
-    node: *mut Node,
+    node: *mut WaitNode,
     publish: &mut dyn FnMut(Waker) -> bool,
     withdraw: &mut dyn FnMut() -> bool,
 ) -> Result<(), Interrupted> {
@@ -375,11 +375,11 @@ pub(super) unsafe fn sleep(
 ///
 /// # Safety
 ///
-/// As for [`Queue::remove`].
+/// As for [`WaitQueue::remove`].
 pub(super) unsafe fn take_out<S>(
     state: &Lock<S>,
-    node: *mut Node,
-    queue: fn(&mut S) -> &mut Queue,
+    node: *mut WaitNode,
+    queue: fn(&mut S) -> &mut WaitQueue,
     left: impl FnOnce(&mut S),
 ) -> bool {
     state.with(|state| {

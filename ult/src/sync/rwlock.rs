@@ -10,14 +10,15 @@
 //! lock free, or leaves the queue with another first waiter, admits waiters from
 //! the front: one writer, or all readers up to the next writer.
 
-use super::queue::{self, Node, Place, Queue};
+use super::queue::{self, WaitNode, WaitQueue, WaitSite};
 use crate::limit::Limit;
 use crate::lock::Lock;
 use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 use core::time::Duration;
-use tsumugi_core::sync::{AtomicU32, Ordering, UnsafeCell, mutant};
+use tsumugi_core::mutate;
+use tsumugi_core::sync::{AtomicU32, Ordering, UnsafeCell};
 use tsumugi_core::wait::{Interrupted, Reason};
 
 /// A value that many threads may read or one may write. The lock is first-in
@@ -44,7 +45,7 @@ pub struct RwLock<T: ?Sized> {
 /// The lock without the value.
 struct RawRwLock {
     word: AtomicU32,
-    queue: Lock<Queue>,
+    queue: Lock<WaitQueue>,
 }
 
 /// The right to read, until dropped. It may be dropped on any worker.
@@ -69,14 +70,14 @@ impl<T> RwLock<T> {
     /// Makes a lock that is free.
     #[cfg(not(tsumugi_loom))]
     pub const fn new(value: T) -> Self {
-        let raw = RawRwLock { word: AtomicU32::new(0), queue: Lock::new(Queue::new()) };
+        let raw = RawRwLock { word: AtomicU32::new(0), queue: Lock::new(WaitQueue::new()) };
         Self { raw, value: UnsafeCell::new(value) }
     }
 
     /// Makes a lock that is free.
     #[cfg(tsumugi_loom)]
     pub fn new(value: T) -> Self {
-        let raw = RawRwLock { word: AtomicU32::new(0), queue: Lock::new(Queue::new()) };
+        let raw = RawRwLock { word: AtomicU32::new(0), queue: Lock::new(WaitQueue::new()) };
         Self { raw, value: UnsafeCell::new(value) }
     }
 
@@ -203,7 +204,7 @@ impl RawRwLock {
 
     /// Announces a waiter in the word. If the lock may be taken, takes it and
     /// returns false. Called under the lock of the queue.
-    fn announce(&self, share: u32, queue: &Queue) -> bool {
+    fn announce(&self, share: u32, queue: &WaitQueue) -> bool {
         if !queue.is_empty() {
             return true;
         }
@@ -211,12 +212,14 @@ impl RawRwLock {
         loop {
             let clash = clashes(share, seen);
             let next = if clash { seen | WAITERS } else { seen + share };
-            if mutant("rwlock_no_second_look") {
+            // Acquire: as in `take_if`, in case this takes the lock.
+            let announced = mutate!("rwlock_no_second_look":
+            self.word.compare_exchange(seen, next, Ordering::Acquire, Ordering::Relaxed)
+            => {
                 self.word.fetch_or(WAITERS, Ordering::Relaxed);
                 return true;
-            }
-            // Acquire: as in `take_if`, in case this takes the lock.
-            match self.word.compare_exchange(seen, next, Ordering::Acquire, Ordering::Relaxed) {
+            });
+            match announced {
                 Ok(_) => return clash,
                 Err(changed) => seen = changed,
             }
@@ -249,14 +252,14 @@ impl RawRwLock {
     }
 }
 
-impl Place for RawRwLock {
-    unsafe fn take_out(&self, node: *mut Node) -> bool {
+impl WaitSite for RawRwLock {
+    unsafe fn take_out(&self, node: *mut WaitNode) -> bool {
         // SAFETY: by the caller's contract the node is there, and was pushed to
         // this queue if to any.
         unsafe { queue::take_out(&self.queue, node, |queue| queue, |_| {}) }
     }
 
-    unsafe fn pass_on(&self, node: *mut Node, waited: bool) {
+    unsafe fn pass_on(&self, node: *mut WaitNode, waited: bool) {
         if waited {
             // The waiters behind this one may have had to wait only because of it.
             self.admit();

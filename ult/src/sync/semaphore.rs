@@ -1,6 +1,6 @@
 //! A counting semaphore.
 
-use super::queue::{self, Node, Place, Queue, Wake};
+use super::queue::{self, WaitNode, WaitQueue, WaitSite, Wake};
 use crate::limit::Limit;
 use crate::lock::Lock;
 use core::fmt;
@@ -25,20 +25,20 @@ pub struct Semaphore {
 
 struct Permits {
     free: usize,
-    queue: Queue,
+    queue: WaitQueue,
 }
 
 impl Semaphore {
     /// Makes a semaphore with `permits` free permits.
     #[cfg(not(tsumugi_loom))]
     pub const fn new(permits: usize) -> Self {
-        Self { state: Lock::new(Permits { free: permits, queue: Queue::new() }) }
+        Self { state: Lock::new(Permits { free: permits, queue: WaitQueue::new() }) }
     }
 
     /// Makes a semaphore with `permits` free permits.
     #[cfg(tsumugi_loom)]
     pub fn new(permits: usize) -> Self {
-        Self { state: Lock::new(Permits { free: permits, queue: Queue::new() }) }
+        Self { state: Lock::new(Permits { free: permits, queue: WaitQueue::new() }) }
     }
 
     /// Takes `count` permits; sleeps until so many are free and no caller waits
@@ -100,14 +100,14 @@ impl Semaphore {
     }
 }
 
-impl Place for Semaphore {
-    unsafe fn take_out(&self, node: *mut Node) -> bool {
+impl WaitSite for Semaphore {
+    unsafe fn take_out(&self, node: *mut WaitNode) -> bool {
         // SAFETY: by the caller's contract the node is there, and was pushed to
         // this queue if to any.
         unsafe { queue::take_out(&self.state, node, |permits| &mut permits.queue, |_| {}) }
     }
 
-    unsafe fn pass_on(&self, node: *mut Node, waited: bool) {
+    unsafe fn pass_on(&self, node: *mut WaitNode, waited: bool) {
         // The waiters behind this one may have had to wait only because of it.
         // SAFETY: by the caller's contract the node is there, and in no queue.
         self.release(if waited { 0 } else { unsafe { (*node).amount } });

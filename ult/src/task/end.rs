@@ -1,47 +1,30 @@
 //! The end of a ULT, and its joiner: the join word.
 
-use super::Task;
+use super::descriptor::Task;
+use super::join_word::{ALONE, DETACHED, FINISHED, HandleState, Joiner};
 use super::state::DONE;
-use crate::body::Outcome;
+use crate::body::UltOutcome;
 use core::ptr;
-use tsumugi_core::sync::{Ordering, UnsafeCell, mutant};
+use tsumugi_core::mutate;
+use tsumugi_core::sync::Ordering;
 use tsumugi_core::wait::Waker;
-
-/// The waker of the ULT or thread that waits for a ULT's end; it lies on the joiner's
-/// stack.
-pub(crate) struct Joiner(UnsafeCell<Option<Waker>>);
-
-/// The content of the join word at the end of a ULT.
-pub(crate) enum End {
-    /// The handle is alive and has no joiner yet.
-    Alone,
-    /// The handle is gone, so the caller of `end` drops the result and frees the
-    /// slot.
-    Detached,
-    /// There is a joiner, which owns the slot now. The caller wakes it as its last
-    /// step.
-    Joined(Waker),
-}
 
 impl Task {
     /// Notes that the ULT has ended and left its stack; returns the state of its
     /// handle. On `Alone` and `Joined` the slot is no longer the caller's.
     #[inline]
-    pub(crate) fn end(&self) -> End {
+    pub(crate) fn end(&self) -> HandleState {
         self.set_state(DONE);
         // Release: the joiner must see the result. Acquire: this must see the joiner.
-        let found = if mutant("join_load_then_store") {
+        let order = mutate!("join_relaxed": Ordering::AcqRel => Ordering::Relaxed);
+        let found = mutate!("join_load_then_store": self.join.swap(FINISHED, order) => {
             let found = self.join.load(Ordering::Acquire);
             self.join.store(FINISHED, Ordering::Release);
             found
-        } else if mutant("join_relaxed") {
-            self.join.swap(FINISHED, Ordering::Relaxed)
-        } else {
-            self.join.swap(FINISHED, Ordering::AcqRel)
-        };
+        });
         match found {
-            ALONE => End::Alone,
-            DETACHED => End::Detached,
+            ALONE => HandleState::Alone,
+            DETACHED => HandleState::Detached,
             joiner => {
                 let joiner = ptr::with_exposed_provenance::<Joiner>(joiner);
                 // The waker is copied, not taken out, because a write would take the
@@ -49,7 +32,7 @@ impl Task {
                 // SAFETY: a joiner stays on its stack until its waker is used, and
                 // only this call uses it, once; dropping a waker does nothing.
                 let waker = unsafe { (*joiner).0.with(|waker| waker.read()) };
-                End::Joined(waker.expect("a joiner has a waker"))
+                HandleState::Joined(waker.expect("a joiner has a waker"))
             }
         }
     }
@@ -72,13 +55,12 @@ impl Task {
         // SAFETY: no other thread has the joiner's address yet.
         unsafe { (*joiner).0.with_mut(|slot| *slot = Some(waker)) };
         let word = joiner.expose_provenance();
-        if mutant("join_no_second_look") {
-            self.join.store(word, Ordering::Release);
-            return true;
-        }
         // Release: `end` must see the joiner. Acquire: the caller may read the
         // result.
-        self.join.swap(word, Ordering::AcqRel) != FINISHED
+        mutate!("join_no_second_look": self.join.swap(word, Ordering::AcqRel) != FINISHED => {
+            self.join.store(word, Ordering::Release);
+            true
+        })
     }
 
     /// Takes a joiner back. False: the ULT has ended and wakes the joiner.
@@ -98,7 +80,7 @@ impl Task {
 
     /// Drops the result, if it is still there.
     pub(crate) fn drop_result(&self) {
-        // SAFETY: only the owner of the result calls this, see `End`.
+        // SAFETY: only the owner of the result calls this, see `HandleState`.
         let body = self.body.with_mut(|body| unsafe { (*body).take() });
         if let Some(body) = body {
             // SAFETY: the room holds the result; the body was taken, so this runs
@@ -113,19 +95,8 @@ impl Task {
     ///
     /// Called once, after the caller read `FINISHED` in the join word; `T` is the
     /// type that the task was filled with.
-    pub(crate) unsafe fn take_result<T>(&self) -> Outcome<T> {
-        // SAFETY: the room holds the result, an `Outcome<T>`, and this takes it once.
+    pub(crate) unsafe fn take_result<T>(&self) -> UltOutcome<T> {
+        // SAFETY: the room holds the result, an `UltOutcome<T>`, and this takes it once.
         unsafe { self.room.take() }
     }
 }
-
-impl Joiner {
-    pub(crate) fn new() -> Self {
-        Self(UnsafeCell::new(None))
-    }
-}
-
-// Words that are no pointers to a `Joiner`, which is aligned.
-pub(super) const ALONE: usize = 0;
-const FINISHED: usize = 1;
-pub(super) const DETACHED: usize = 2;

@@ -1,6 +1,7 @@
 //! The options of a ULT in one word: a worker to stay on, flags, a size of stack.
 
-use super::{Particulars, Task};
+use super::descriptor::Task;
+use super::particulars::Particulars;
 use crate::fp::FpControl;
 use crate::stack::Class;
 use alloc::boxed::Box;

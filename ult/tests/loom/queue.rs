@@ -1,14 +1,12 @@
-//! The queues, the mail and the offer, each alone.
+//! The queues, the hand-off slot and the public slot, each alone.
 
 use crate::check;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use tsumugi_core::sync::{AtomicPtr, AtomicU32, Ordering, UnsafeCell};
-use tsumugi_ult::deque::{Deque, Steal};
-use tsumugi_ult::fences::Fences;
-use tsumugi_ult::inject::{Inject, Linked};
-use tsumugi_ult::mail::{Letter, Mail};
-use tsumugi_ult::offer::Offer;
+use tsumugi_ult::internals::{
+    Fences, HandoffBatch, HandoffSlot, Inject, Linked, PublicSlot, Steal, WorkDeque,
+};
 
 /// An item that counts how often it was taken, and holds a value that its taker must see.
 struct Item {
@@ -51,7 +49,7 @@ impl Item {
 }
 
 /// One attempt of a thief, which takes what it got.
-fn steal(deque: &Deque<Item>) {
+fn steal(deque: &WorkDeque<Item>) {
     if let Steal::Taken(first) = deque.steal(|_| true, Item::take) {
         Item::take(first);
     }
@@ -76,7 +74,7 @@ fn deque_owner_and_thief() {
         "queue::deque_owner_and_thief",
         &["deque_pop_no_fence", "deque_steal_no_fence", "deque_claim_kept", "deque_push_relaxed"],
         || {
-            let deque = Arc::new(Shared(Deque::new(2, true, Fences::of_system())));
+            let deque = Arc::new(Shared(WorkDeque::new(2, true, Fences::of_system())));
             let items = [Item::new(), Item::new()];
             let own = |item| {
                 // SAFETY: the model's first thread is the owner.
@@ -110,7 +108,7 @@ fn deque_owner_and_thief() {
 #[test]
 fn deque_grows_under_a_thief() {
     check("queue::deque_grows_under_a_thief", &["deque_freed_early"], || {
-        let deque = Arc::new(Shared(Deque::new(1, true, Fences::of_system())));
+        let deque = Arc::new(Shared(WorkDeque::new(1, true, Fences::of_system())));
         let items = [Item::new(), Item::new(), Item::new()];
         // SAFETY: the model's first thread is the owner.
         unsafe { deque.0.push(Item::fill(items[0])) };
@@ -157,21 +155,21 @@ fn inject_two_pushers() {
 
 /// Mail that the owner does not read is taken by another worker, or the owner reads it.
 #[test]
-fn mail_is_intercepted() {
-    check("queue::mail_is_intercepted", &["mail_intercept_blind"], || {
-        let mail = Arc::new(Shared(Mail::<Item>::new()));
+fn a_batch_is_intercepted() {
+    check("queue::a_batch_is_intercepted", &["mail_intercept_blind"], || {
+        let handoff = Arc::new(Shared(HandoffSlot::<Item>::new()));
         let item = Item::new();
-        mail.0.open();
-        assert!(mail.0.try_send(NonNull::new(Item::fill(item)).unwrap().into()));
+        handoff.0.open();
+        assert!(handoff.0.try_send(NonNull::new(Item::fill(item)).unwrap().into()));
         let other = {
-            let mail = mail.clone();
+            let handoff = handoff.clone();
             loom::thread::spawn(move || {
-                if let Some(Letter { first, .. }) = mail.0.intercept() {
+                if let Some(HandoffBatch { first, .. }) = handoff.0.intercept() {
                     Item::take(first.as_ptr());
                 }
             })
         };
-        if let Some(Letter { first, .. }) = mail.0.close() {
+        if let Some(HandoffBatch { first, .. }) = handoff.0.close() {
             Item::take(first.as_ptr());
         }
         other.join().unwrap();
@@ -179,59 +177,63 @@ fn mail_is_intercepted() {
     });
 }
 
-/// An offer is taken once, by its owner or by another worker.
+/// The item of a public slot is taken once, by its owner or by another worker.
 #[test]
-fn an_offer_is_taken_once() {
-    check("queue::an_offer_is_taken_once", &["offer_relaxed", "offer_load_then_store"], || {
-        let offer = Arc::new(Shared(Offer::new(true, Fences::of_system())));
-        let item = Item::new();
-        let take = |offer: &Offer<Item>| {
-            if let Some(Letter { first, .. }) = offer.take() {
-                Item::take(first.as_ptr());
-            }
-        };
-        let other = {
-            let offer = offer.clone();
-            loom::thread::spawn(move || take(&offer.0))
-        };
-        let letter = NonNull::new(Item::fill(item)).unwrap().into();
-        // SAFETY: the model's first thread is the owner, and it is empty.
-        unsafe { offer.0.lay_out(letter) };
-        take(&offer.0);
-        other.join().unwrap();
-        Item::finish([item]);
-    });
+fn a_public_slot_is_taken_once() {
+    check(
+        "queue::a_public_slot_is_taken_once",
+        &["offer_relaxed", "offer_load_then_store"],
+        || {
+            let public_slot = Arc::new(Shared(PublicSlot::new(true, Fences::of_system())));
+            let item = Item::new();
+            let take = |public_slot: &PublicSlot<Item>| {
+                if let Some(HandoffBatch { first, .. }) = public_slot.take() {
+                    Item::take(first.as_ptr());
+                }
+            };
+            let other = {
+                let public_slot = public_slot.clone();
+                loom::thread::spawn(move || take(&public_slot.0))
+            };
+            let batch = NonNull::new(Item::fill(item)).unwrap().into();
+            // SAFETY: the model's first thread is the owner, and it is empty.
+            unsafe { public_slot.0.publish(batch) };
+            take(&public_slot.0);
+            other.join().unwrap();
+            Item::finish([item]);
+        },
+    );
 }
 
-/// A push beside an item in the offer rings no worker, and the item is taken: a worker about to
+/// A push beside an item in the public slot rings no worker, and the item is taken: a worker about to
 /// sleep then sees the push.
 #[test]
 fn a_push_without_a_ring_is_seen_before_a_sleep() {
     let mutants = ["notify_no_light", "offer_no_heavy"];
     check("queue::a_push_without_a_ring_is_seen_before_a_sleep", &mutants, || {
         let fences = Fences::of_system();
-        let offer = Arc::new(Shared(Offer::<Item>::new(true, fences)));
+        let public_slot = Arc::new(Shared(PublicSlot::<Item>::new(true, fences)));
         let pushed = Arc::new(AtomicU32::new(0));
         let item = Item::new();
         // SAFETY: the model's first thread is the owner, and it is empty.
-        unsafe { offer.0.lay_out(NonNull::new(Item::fill(item)).unwrap().into()) };
+        unsafe { public_slot.0.publish(NonNull::new(Item::fill(item)).unwrap().into()) };
         let taker = {
-            let (offer, item) = (offer.clone(), Shared(item));
+            let (public_slot, item) = (public_slot.clone(), Shared(item));
             loom::thread::spawn(move || {
                 let item = item;
-                assert!(offer.0.take().is_some());
+                assert!(public_slot.0.take().is_some());
                 Item::take(item.0);
             })
         };
         let sleeper = {
-            let (offer, pushed) = (offer.clone(), pushed.clone());
+            let (public_slot, pushed) = (public_slot.clone(), pushed.clone());
             loom::thread::spawn(move || {
-                let none = Offer::none_of(std::iter::once(&offer.0), fences);
+                let none = PublicSlot::all_empty(std::iter::once(&public_slot.0), fences);
                 none && pushed.load(Ordering::Relaxed) == 0
             })
         };
         pushed.store(1, Ordering::Relaxed);
-        let calm = offer.0.is_calm();
+        let calm = public_slot.0.is_calm();
         taker.join().unwrap();
         assert!(!(sleeper.join().unwrap() && calm), "asleep, and no worker was rung");
         Item::finish([item]);
@@ -240,33 +242,39 @@ fn a_push_without_a_ring_is_seen_before_a_sleep() {
 
 /// A ULT that slept on the other worker is handed to it while it spins, alone or as a chain of two.
 #[test]
-fn a_spinning_worker_gets_mail() {
-    check("queue::a_spinning_worker_gets_mail", &["mail_relaxed", "mail_load_then_store"], || {
-        let mail = Arc::new(Shared(Mail::<Item>::new()));
-        let items = [Item::new(), Item::new()];
-        mail.0.open();
-        let sender = {
-            let (mail, items) = (mail.clone(), Shared(items));
-            loom::thread::spawn(move || {
-                let items = items;
-                let [first, second] = items.0.map(Item::fill);
-                // SAFETY: not sent yet.
-                unsafe { (*first).link.store(second, Ordering::Relaxed) };
-                mail.0.try_send(Letter { first: NonNull::new(first).unwrap(), more: true })
-            })
-        };
-        let came = mail.0.close();
-        let got = came.is_some();
-        if let Some(Letter { first, more }) = came {
-            assert!(more, "the first of two");
-            // SAFETY: it was received, so that this thread owns it.
-            Item::take(unsafe { first.as_ref() }.link.load(Ordering::Relaxed));
-            Item::take(first.as_ptr());
-        }
-        assert_eq!(got, sender.join().unwrap(), "lost, or never sent");
-        if !got {
-            items.into_iter().for_each(Item::take);
-        }
-        Item::finish(items);
-    });
+fn a_spinning_worker_gets_a_batch() {
+    check(
+        "queue::a_spinning_worker_gets_a_batch",
+        &["mail_relaxed", "mail_load_then_store"],
+        || {
+            let handoff = Arc::new(Shared(HandoffSlot::<Item>::new()));
+            let items = [Item::new(), Item::new()];
+            handoff.0.open();
+            let sender = {
+                let (handoff, items) = (handoff.clone(), Shared(items));
+                loom::thread::spawn(move || {
+                    let items = items;
+                    let [first, second] = items.0.map(Item::fill);
+                    // SAFETY: not sent yet.
+                    unsafe { (*first).link.store(second, Ordering::Relaxed) };
+                    handoff
+                        .0
+                        .try_send(HandoffBatch { first: NonNull::new(first).unwrap(), more: true })
+                })
+            };
+            let came = handoff.0.close();
+            let got = came.is_some();
+            if let Some(HandoffBatch { first, more }) = came {
+                assert!(more, "the first of two");
+                // SAFETY: it was received, so that this thread owns it.
+                Item::take(unsafe { first.as_ref() }.link.load(Ordering::Relaxed));
+                Item::take(first.as_ptr());
+            }
+            assert_eq!(got, sender.join().unwrap(), "lost, or never sent");
+            if !got {
+                items.into_iter().for_each(Item::take);
+            }
+            Item::finish(items);
+        },
+    );
 }

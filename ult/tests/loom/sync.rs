@@ -3,7 +3,7 @@
 use crate::{check, check_within, scheduler};
 use std::sync::Arc;
 use tsumugi_core::sync::{AtomicU32, Ordering};
-use tsumugi_ult::bias::{Bias, STREAK};
+use tsumugi_ult::internals::{Bias, STREAK};
 use tsumugi_ult::sync::{Condvar, Latch, Mutex, RwLock, Semaphore, channel};
 use tsumugi_ult::{Limit, park_within, spawn};
 

@@ -20,7 +20,7 @@ use std::hint::spin_loop;
 use std::ptr::NonNull;
 use std::thread;
 use std::time::Instant;
-use tsumugi::pvas::copy::{self, Mode};
+use tsumugi::pvas::copy::{self, CopyMode};
 use tsumugi_core::sync::{AtomicUsize, CachePadded, Ordering};
 
 /// The name of the rows.
@@ -34,7 +34,7 @@ const LOOKS: u32 = 1024;
 #[derive(Clone, Copy, Debug)]
 enum Way {
     /// The writer copies, with this kind of copy.
-    Push(Mode),
+    Push(CopyMode),
     /// The writer copies past the caches, a quarter at a time; the reader fetches
     /// each quarter while the next one is being written.
     Parts,
@@ -44,8 +44,13 @@ enum Way {
     Halves,
 }
 
-const WAYS: [Way; 5] =
-    [Way::Push(Mode::Plain), Way::Push(Mode::Streaming), Way::Parts, Way::Pull, Way::Halves];
+const WAYS: [Way; 5] = [
+    Way::Push(CopyMode::Plain),
+    Way::Push(CopyMode::Streaming),
+    Way::Parts,
+    Way::Pull,
+    Way::Halves,
+];
 
 /// Nanoseconds of half a round of a case, by the best way; empty for a case without
 /// such a row.
@@ -147,16 +152,16 @@ impl Desk {
             Way::Push(mode) => copy(mode, 0, self.bytes),
             Way::Parts => {
                 for part in 1..PARTS {
-                    copy(Mode::Streaming, self.start(part - 1), self.start(part));
+                    copy(CopyMode::Streaming, self.start(part - 1), self.start(part));
                     say(part);
                 }
-                copy(Mode::Streaming, self.start(PARTS - 1), self.bytes);
+                copy(CopyMode::Streaming, self.start(PARTS - 1), self.bytes);
             }
             Way::Pull | Way::Halves => {}
         }
         say(PARTS);
         if let Way::Halves = way {
-            copy(Mode::Plain, 0, self.bytes / 2);
+            copy(CopyMode::Plain, 0, self.bytes / 2);
         }
         // Release: pairs with the Acquire in `wait`, after which the other thread
         // reads the message.
@@ -186,7 +191,7 @@ impl Desk {
         // write.
         unsafe {
             let (from, to) = (other.sent.add(pulled), own.received.add(pulled));
-            copy::copy(Mode::Plain, from, to, self.bytes - pulled);
+            copy::copy(CopyMode::Plain, from, to, self.bytes - pulled);
         }
         wait(&other.done, number);
         look(0, self.bytes);

@@ -1,9 +1,9 @@
 use super::*;
 
-pub(in crate::partition) fn zeroed() -> Box<Control> {
-    // SAFETY: all zeroes is a valid `Control`, and the layout is its own.
+pub(in crate::partition) fn zeroed() -> Box<ControlBlock> {
+    // SAFETY: all zeroes is a valid `ControlBlock`, and the layout is its own.
     unsafe {
-        let memory = std::alloc::alloc_zeroed(std::alloc::Layout::new::<Control>());
+        let memory = std::alloc::alloc_zeroed(std::alloc::Layout::new::<ControlBlock>());
         Box::from_raw(memory.cast())
     }
 }
@@ -11,7 +11,7 @@ pub(in crate::partition) fn zeroed() -> Box<Control> {
 #[test]
 fn zeroes_are_a_rank_that_has_not_started() {
     let control = zeroed();
-    assert_eq!((control.state(), control.pid()), (State::Starting, 0));
+    assert_eq!((control.state(), control.pid()), (RankState::Starting, 0));
     assert!(control.is_alive() && control.regions().is_empty());
     assert_eq!((control.wanted_report(), control.card()), (None, None));
     assert_eq!(control.check(LocalRank(0), 1), Err(HeaderError::Magic { found: 0 }));
@@ -22,7 +22,7 @@ fn a_rank_is_taken_once() {
     let control = zeroed();
     assert_eq!(control.attach(41), Ok(()));
     assert_eq!(control.attach(42), Err(41));
-    assert_eq!((control.state(), control.pid()), (State::Running, 41));
+    assert_eq!((control.state(), control.pid()), (RankState::Running, 41));
 }
 
 #[test]

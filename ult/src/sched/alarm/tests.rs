@@ -2,16 +2,17 @@
 
 use super::*;
 use crate::sched::worker::tests::{Bench, task};
-use crate::slab::Slot;
+use crate::slab::TaskSlot;
 use std::cell::RefCell;
 use std::time::Duration;
 use tsumugi_core::stats::Counter;
+use tsumugi_core::wait::Race;
 
 /// The sleeps of a bench's ULTs, each with its alarm.
 #[expect(clippy::vec_box, reason = "armed, they stay where they are")]
 struct Sleeps<'a> {
     bench: &'a Bench,
-    slots: Vec<Slot>,
+    slots: Vec<TaskSlot>,
     races: Vec<Box<Race>>,
     alarms: Vec<Box<Alarm>>,
 }
@@ -235,7 +236,7 @@ fn a_ult_that_is_cancelled_in_its_sleep_is_woken() {
     unsafe fn wake(slot: *const ()) {
         let slot = ptr::NonNull::new(slot.cast_mut().cast()).unwrap();
         // SAFETY: the ULT is the test's, and it sleeps.
-        unsafe { Shared::wake_from_outside(slot) };
+        unsafe { SchedulerShared::wake_from_outside(slot) };
     }
     // SAFETY: the waker is used once.
     unsafe { sleeps.races[which].fall_asleep(Waker::new(slot.as_ptr().cast_const().cast(), wake)) };
@@ -253,8 +254,9 @@ fn searches_and_fair_turns_read_the_clock() {
     let bench = Bench::new(1, 0);
     let mut sleeps = Sleeps::new(&bench);
     let which = sleeps.add_armed(1);
-    // SAFETY: this thread acts as the owner of the seat.
-    (0..61).for_each(|_| unsafe { bench.shared.seats[0].ready.push(bench.ready().as_ptr()) });
+    // SAFETY: this thread acts as the owner of the worker slot.
+    (0..61)
+        .for_each(|_| unsafe { bench.shared.worker_slots[0].ready.push(bench.ready().as_ptr()) });
     (0..61).for_each(|_| assert!(bench.find(0).is_some()));
     assert_eq!(sleeps.ended(which), Some(Interrupted::TimedOut));
 }

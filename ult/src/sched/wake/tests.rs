@@ -2,17 +2,17 @@
 
 use super::*;
 use crate::sched::batch::Batch;
-use crate::sched::guests::Guest;
-use crate::sched::record::Wanted;
+use crate::sched::guests::GuestScope;
+use crate::sched::record::WorkerRequests;
 use crate::sched::worker::tests::{Bench, task};
 use crate::task::Traits;
 use tsumugi_core::stats::Counter;
 use tsumugi_core::wait::Waker;
 
 /// Returns the waker of a sleeping ULT, as its worker publishes it.
-fn waker(slot: Slot) -> Waker {
+fn waker(slot: TaskSlot) -> Waker {
     // SAFETY: the tests use each waker once.
-    unsafe { Waker::new(slot.as_ptr().cast_const().cast(), crate::sched::worker::wake) }
+    unsafe { Waker::new(slot.as_ptr().cast_const().cast(), crate::sched::waker::wake) }
 }
 
 /// Runs `f` on a thread that acts as this worker.
@@ -26,13 +26,13 @@ fn as_worker<R>(bench: &Bench, worker: usize, f: impl FnOnce() -> R) -> R {
 #[test]
 fn a_ult_woken_from_outside_goes_to_its_worker_or_to_all() {
     let bench = Bench::new(2, 0);
-    let (shared, mail) = (&bench.shared, &bench.shared.seats[1].mail);
+    let (shared, handoff) = (&bench.shared, &bench.shared.worker_slots[1].handoff);
     bench.lull(1);
-    mail.open();
+    handoff.open();
     let first = bench.sleeping(1);
     waker(first).wake();
-    assert!(!bench.was_rung(), "the worker reads its mail");
-    assert_eq!(mail.close().map(|letter| letter.first), Some(first));
+    assert!(!bench.was_rung(), "the worker reads its hand-off slot");
+    assert_eq!(handoff.close().map(|batch| batch.first), Some(first));
     let second = bench.sleeping(1);
     waker(second).wake();
     assert!(bench.was_rung() && task(second).is_ready());
@@ -41,12 +41,16 @@ fn a_ult_woken_from_outside_goes_to_its_worker_or_to_all() {
     task(worker).set_sleeping();
     bench.lull(1);
     waker(worker).wake();
-    assert!(bench.was_rung() && !shared.seats[1].pinned.is_empty() && shared.inject.is_empty());
+    assert!(
+        bench.was_rung() && !shared.worker_slots[1].pinned.is_empty() && shared.inject.is_empty()
+    );
     let urgent = bench.urgent();
     task(urgent).set_sleeping();
     bench.lull(0);
     waker(urgent).wake();
-    assert!(bench.was_rung() && shared.wanted.has(Wanted::URGENT) && shared.inject.is_empty());
+    assert!(
+        bench.was_rung() && shared.wanted.has(WorkerRequests::URGENT) && shared.inject.is_empty()
+    );
 }
 
 #[test]
@@ -66,8 +70,8 @@ fn a_ult_woken_by_its_own_worker_stays_there() {
         waker(own).wake();
         waker(strange).wake();
     });
-    assert!(bench.shared.inject.is_empty() && !bench.shared.seats[0].ready.is_empty());
-    assert!(!other.shared.inject.is_empty() && other.shared.seats[0].ready.is_empty());
+    assert!(bench.shared.inject.is_empty() && !bench.shared.worker_slots[0].ready.is_empty());
+    assert!(!other.shared.inject.is_empty() && other.shared.worker_slots[0].ready.is_empty());
 }
 
 #[test]
@@ -110,8 +114,13 @@ fn ults_woken_as_a_batch_are_queued_as_a_batch() {
             for slot in all.into_iter().chain([pinned, urgent]) {
                 batch.wake(waker(slot));
             }
-            assert!(!bench.shared.seats[1].pinned.is_empty(), "the pinned ULT is queued at once");
-            assert!(bench.shared.inject.is_empty() && bench.shared.seats[0].ready.is_empty());
+            assert!(
+                !bench.shared.worker_slots[1].pinned.is_empty(),
+                "the pinned ULT is queued at once"
+            );
+            assert!(
+                bench.shared.inject.is_empty() && bench.shared.worker_slots[0].ready.is_empty()
+            );
             bench.lull(1);
             core::mem::replace(&mut batch, Batch::new()).send();
         };
@@ -179,16 +188,16 @@ fn a_ring_needs_a_sleeper_and_no_searcher() {
 fn every_queue_is_seen_before_a_sleep() {
     let queues: [fn(&Bench); 5] = [
         // SAFETY: each ULT is in no queue, and this thread acts as the owner of
-        // every seat.
+        // every worker slot.
         |bench| unsafe { bench.shared.inject.push(bench.ready().as_ptr()) },
         // SAFETY: the same.
         |bench| unsafe { bench.shared.push_urgent(bench.urgent()) },
         // SAFETY: the same.
-        |bench| unsafe { bench.shared.seats[1].ready.push(bench.ready().as_ptr()) },
+        |bench| unsafe { bench.shared.worker_slots[1].ready.push(bench.ready().as_ptr()) },
         // SAFETY: the same.
-        |bench| unsafe { bench.shared.seats[1].yielded.push(bench.ready().as_ptr()) },
+        |bench| unsafe { bench.shared.worker_slots[1].yielded.push(bench.ready().as_ptr()) },
         // SAFETY: the same.
-        |bench| unsafe { bench.shared.seats[1].offer.lay_out(bench.ready().into()) },
+        |bench| unsafe { bench.shared.worker_slots[1].public_slot.publish(bench.ready().into()) },
     ];
     for queue in queues {
         let bench = Bench::new(2, 0);
@@ -201,18 +210,21 @@ fn every_queue_is_seen_before_a_sleep() {
 #[test]
 fn the_oldest_ult_without_a_stack_is_taken_if_it_can_run() {
     let bench = Bench::new(1, 0);
-    let hungry = &bench.shared.hungry;
+    let stack_waiters = &bench.shared.stack_waiters;
     let [first, second] = [(); 2].map(|()| bench.new_ult(Traits::default()));
-    assert!(hungry.is_empty() && !hungry.is_first(|_| true));
-    hungry.push(first);
-    hungry.push(second);
-    assert!(hungry.is_first(|slot| slot == first) && !hungry.is_first(|slot| slot == second));
-    assert_eq!(hungry.pop(|_| false), None);
-    assert!(!hungry.is_empty());
-    assert_eq!(hungry.pop(|slot| slot == first), Some(first));
-    assert_eq!(hungry.pop(|_| true), Some(second));
-    assert!(hungry.is_empty());
-    assert_eq!(hungry.pop(|_| true), None);
+    assert!(stack_waiters.is_empty() && !stack_waiters.is_first(|_| true));
+    stack_waiters.push(first);
+    stack_waiters.push(second);
+    assert!(
+        stack_waiters.is_first(|slot| slot == first)
+            && !stack_waiters.is_first(|slot| slot == second)
+    );
+    assert_eq!(stack_waiters.pop(|_| false), None);
+    assert!(!stack_waiters.is_empty());
+    assert_eq!(stack_waiters.pop(|slot| slot == first), Some(first));
+    assert_eq!(stack_waiters.pop(|_| true), Some(second));
+    assert!(stack_waiters.is_empty());
+    assert_eq!(stack_waiters.pop(|_| true), None);
 }
 
 #[test]
@@ -220,30 +232,29 @@ fn guests_leave_in_any_order_and_the_last_lets_the_scheduler_end() {
     for order in [[0, 1, 2], [2, 1, 0], [1, 0, 2], [1, 2, 0]] {
         let bench = Bench::new(1, 0);
         let shared = &*bench.shared;
-        let guests = [(); 3].map(|()| Guest::new());
-        assert!(!shared.guests.has_caller());
+        let guests = [(); 3].map(|()| GuestScope::new());
+        assert!(!shared.has_guest());
         assert!(!shared.guests.wait(waker(bench.sleeping(0))), "no guest is inside");
         // SAFETY: the guests stay until they have left.
         unsafe {
-            assert!(guests[0].enter(shared));
-            guests[0].leave(shared);
+            assert!(shared.enter(&guests[0]));
+            shared.leave(&guests[0]);
             assert!(!shared.is_stopped(), "the end was not requested");
-            assert!(guests.iter().all(|guest| guest.enter(shared)));
-            assert!(shared.guests.has_caller());
-            let elsewhere = std::thread::scope(|scope| {
-                scope.spawn(|| shared.guests.has_caller()).join().unwrap()
-            });
+            assert!(guests.iter().all(|guest| shared.enter(guest)));
+            assert!(shared.has_guest());
+            let elsewhere =
+                std::thread::scope(|scope| scope.spawn(|| shared.has_guest()).join().unwrap());
             assert!(!elsewhere, "another thread is not a guest");
             let waits = bench.sleeping(0);
             assert!(shared.guests.wait(waker(waits)));
             shared.stop();
             for at in order {
                 assert!(!shared.is_stopped() && !task(waits).is_ready());
-                guests[at].leave(shared);
+                shared.leave(&guests[at]);
             }
             assert!(shared.is_stopped() && task(waits).is_ready());
-            assert!(!shared.guests.has_caller());
-            assert!(!guests[0].enter(shared), "the guest is too late");
+            assert!(!shared.has_guest());
+            assert!(!shared.enter(&guests[0]), "the guest is too late");
         }
     }
 }
@@ -253,31 +264,31 @@ fn each_ult_of_a_worker_is_a_guest_by_itself() {
     let bench = Bench::new(1, 0);
     let (here, host) = (Bench::new(1, 0), &bench.shared);
     let [first, second] = [here.ready(), here.ready()];
-    let guest = Guest::new();
+    let guest = GuestScope::new();
     as_worker(&here, 0, || {
         here.workers[0].set_current(first);
         // SAFETY: the guest stays until it has left.
-        unsafe { assert!(guest.enter(host)) };
-        assert!(host.guests.has_caller());
+        unsafe { assert!(host.enter(&guest)) };
+        assert!(host.has_guest());
         here.workers[0].set_current(second);
-        assert!(!host.guests.has_caller());
+        assert!(!host.has_guest());
         // SAFETY: the guest has entered.
-        unsafe { guest.leave(host) };
+        unsafe { host.leave(&guest) };
     });
 }
 
 #[test]
 fn a_guest_can_enter_while_another_keeps_the_scheduler() {
     let bench = Bench::new(1, 0);
-    let [first, second] = [(); 2].map(|()| Guest::new());
+    let [first, second] = [(); 2].map(|()| GuestScope::new());
     // SAFETY: the guests stay until they have left.
     unsafe {
-        assert!(first.enter(&bench.shared));
+        assert!(bench.shared.enter(&first));
         bench.shared.stop();
-        assert!(second.enter(&bench.shared));
-        first.leave(&bench.shared);
+        assert!(bench.shared.enter(&second));
+        bench.shared.leave(&first);
         assert!(!bench.shared.is_stopped());
-        second.leave(&bench.shared);
+        bench.shared.leave(&second);
     }
     assert!(bench.shared.is_stopped());
 }

@@ -1,21 +1,19 @@
 //! Running an unstarted ULT in the place of its joiner: when that is allowed, and
 //! what follows when the ULT leaves before its end. See `join`.
 
-use super::{Served, Worker, wake};
+use super::thread::Worker;
 use crate::sched::turn::CALL;
-use crate::slab::Slot;
-use crate::stack::{Head, Left, Link, stack_pointer};
-use crate::task::{Follow, Task};
+use crate::slab::TaskSlot;
+use crate::stack::{Left, ResumeLink, StackHead, stack_pointer};
+use crate::task::Task;
 use core::ptr::NonNull;
-use tsumugi_core::stats::Counter;
-use tsumugi_core::wait::{Reason, Waker};
 
 /// How a ULT that was claimed by its joiner is to run.
-pub(crate) enum Claim {
+pub(crate) enum ClaimMode {
     /// By a call, on the stack of the joiner given.
-    Call(Slot),
+    Call(TaskSlot),
     /// On its own stack, in the place of the joiner given.
-    Switch(Slot, NonNull<Head>),
+    Switch(TaskSlot, NonNull<StackHead>),
 }
 
 impl Worker {
@@ -28,13 +26,13 @@ impl Worker {
     /// The caller has the handle of `child`, runs on this thread's worker, and
     /// suspends nothing between that and the run of the claimed ULT.
     #[inline(always)]
-    pub(crate) unsafe fn claim(&self, child: Slot) -> Option<Claim> {
+    pub(crate) unsafe fn claim(&self, child: TaskSlot) -> Option<ClaimMode> {
         let joiner = self.current()?;
         self.look_at_join(joiner, child);
-        // SAFETY: we are the seat's owner.
-        let Some(place) = (unsafe { self.seat().ready.place_of(child.as_ptr()) }) else {
+        // SAFETY: we are the worker slot's owner.
+        let Some(place) = (unsafe { self.worker_slot().ready.place_of(child.as_ptr()) }) else {
             // SAFETY: by the caller's contract it has the handle of `child`.
-            return unsafe { self.claim_laid_out(joiner, child) };
+            return unsafe { self.claim_published(joiner, child) };
         };
         // SAFETY: by the caller's contract it has the handle of `child`, which is
         // at that place.
@@ -45,12 +43,12 @@ impl Worker {
     /// of it is in this function, so that `claim` keeps its values in registers.
     #[cold]
     #[inline(never)]
-    unsafe fn claim_laid_out(&self, joiner: Slot, child: Slot) -> Option<Claim> {
+    unsafe fn claim_published(&self, joiner: TaskSlot, child: TaskSlot) -> Option<ClaimMode> {
         if !self.queues_again(child) {
             return None;
         }
-        // SAFETY: we are the seat's owner.
-        let place = unsafe { self.seat().ready.place_of(child.as_ptr()) }?;
+        // SAFETY: we are the worker slot's owner.
+        let place = unsafe { self.worker_slot().ready.place_of(child.as_ptr()) }?;
         // SAFETY: by the caller's contract it has the handle of `child`, which is
         // at that place.
         unsafe { self.claim_youngest(joiner, child, place) }
@@ -59,7 +57,12 @@ impl Worker {
     /// Does what `claim` does for the youngest of the own deque, which is at
     /// `place`.
     #[inline(always)]
-    unsafe fn claim_youngest(&self, joiner: Slot, child: Slot, place: i64) -> Option<Claim> {
+    unsafe fn claim_youngest(
+        &self,
+        joiner: TaskSlot,
+        child: TaskSlot,
+        place: i64,
+    ) -> Option<ClaimMode> {
         // SAFETY: the caller has the handle of the child; the joiner runs.
         let (task, host) = unsafe { (child.as_ref(), joiner.as_ref()) };
         let (turn, spent) = (self.turn(), self.turn().get());
@@ -67,8 +70,8 @@ impl Worker {
             return None;
         }
         turn.set(spent.less(CALL));
-        // SAFETY: we are the seat's owner, and have only looked at the child.
-        if !unsafe { self.seat().ready.pop_at(place) } {
+        // SAFETY: we are the worker slot's owner, and have only looked at the child.
+        if !unsafe { self.worker_slot().ready.pop_at(place) } {
             return None;
         }
         // SAFETY: the running ULT is on a stack.
@@ -77,13 +80,13 @@ impl Worker {
         // With the child all that is on the stack may move to another worker, so
         // the joiner must not be bound to one.
         if room >= self.shared.inline_bytes && task.is_ordinary() && host.worker().is_none() {
-            return Some(Claim::Call(joiner));
+            return Some(ClaimMode::Call(joiner));
         }
         // SAFETY: the child was in a queue and now is this worker's.
         match unsafe { self.stack_of(task) } {
-            Some(head) => Some(Claim::Switch(joiner, NonNull::from(head))),
+            Some(head) => Some(ClaimMode::Switch(joiner, NonNull::from(head))),
             None => {
-                self.starve(child);
+                self.wait_for_stack(child);
                 None
             }
         }
@@ -98,9 +101,9 @@ impl Worker {
     #[inline(always)]
     pub(crate) unsafe fn run_claimed(
         &self,
-        joiner: Slot,
-        child: Slot,
-        head: NonNull<Head>,
+        joiner: TaskSlot,
+        child: TaskSlot,
+        head: NonNull<StackHead>,
     ) -> Option<Left> {
         // SAFETY: by the caller's contract the three are alive: the joiner runs,
         // and the child was claimed with this head.
@@ -110,11 +113,11 @@ impl Worker {
         self.set_current(child);
         // If the child leaves, it must come back here, so it must not switch to
         // another ULT.
-        self.tie();
-        let link = Link::new();
+        self.block_direct_switches();
+        let link = ResumeLink::new();
         // SAFETY: the task is new, and has this stack.
         let left = unsafe { head.resume(task.saved(), &link, child.as_ptr().cast_const().cast()) };
-        self.untie();
+        self.unblock_direct_switches();
         // SAFETY: the child has left, and the hub resumes it from here on.
         unsafe { head.relink(&self.link) };
         if !left.is_end() {
@@ -124,7 +127,7 @@ impl Worker {
         // SAFETY: the child ended on this stack.
         self.put_stack(unsafe { task.unbind() });
         joiner.end_lending();
-        self.set_current(Slot::from(joiner));
+        self.set_current(TaskSlot::from(joiner));
         None
     }
 
@@ -134,30 +137,5 @@ impl Worker {
     #[inline(always)]
     fn may_claim(&self, host: &Task, task: &Task) -> bool {
         !host.keeps_fp() && !task.keeps_fp() && !self.shared.is_wanted()
-    }
-
-    /// Makes the joiner wait for a ULT that it ran in its place and that has left.
-    ///
-    /// # Safety
-    ///
-    /// Both ULTs are suspended on this worker, and no other thread has been told so.
-    #[cold]
-    pub(super) unsafe fn follow(&self, follow: &Follow) -> Served {
-        self.count(Counter::Parks);
-        // SAFETY: by the caller's contract the child is suspended, so it is alive.
-        let child = unsafe { follow.child.as_ref() };
-        // SAFETY: the joiner is suspended, too: its request is on its stack.
-        let head = unsafe { follow.joiner.as_ref().head().unwrap_unchecked() };
-        self.check_canary(follow.joiner, head);
-        head.set_reason(&Reason { what: "join", at: child.slot().into(), wanted: 0 });
-        self.put_to_sleep(follow.joiner, head);
-        // SAFETY: as in `serve`.
-        let waker = unsafe { Waker::new(follow.joiner.as_ptr().cast(), wake) };
-        let left = follow.left;
-        // SAFETY: the node stays until the joiner is woken by the child's end.
-        // The child is suspended, so it has not ended.
-        let joined = unsafe { child.join(follow.node, waker) };
-        debug_assert!(joined, "a suspended ULT has not ended");
-        Served::Followed(left)
     }
 }

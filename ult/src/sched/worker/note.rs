@@ -1,12 +1,12 @@
 //! Counting what happens, and recording events while that is requested.
 
-use super::Worker;
+use super::thread::Worker;
 use crate::fp::FpControl;
-use crate::sched::record::{Event, Kind, Wanted};
-use crate::sched::shared::Seat;
-use crate::slab::Slot;
-use crate::stack::{Head, Left};
-use crate::task::{Request, Task};
+use crate::sched::record::{EventKind, UltEvent, WorkerRequests};
+use crate::sched::worker_slot::WorkerSlot;
+use crate::slab::TaskSlot;
+use crate::stack::{Left, StackHead};
+use crate::task::{SuspendRequest, Task};
 use core::ptr;
 use tsumugi_core::stats::Counter;
 use tsumugi_core::sync::Ordering;
@@ -14,29 +14,29 @@ use tsumugi_core::sync::Ordering;
 impl Worker {
     /// Counts a ULT that was just filled.
     #[inline(always)]
-    pub(crate) fn note_spawned(&self, slot: Slot) {
+    pub(crate) fn note_spawned(&self, slot: TaskSlot) {
         self.count(Counter::Spawned);
-        self.note(Kind::Spawn, slot);
+        self.note(EventKind::Spawn, slot);
     }
 
     /// Adds one to a counter; does nothing in the model, where it would only cost
     /// time.
     #[inline(always)]
     pub(crate) fn count(&self, counter: Counter) {
-        self.count_at(self.seat(), counter);
+        self.count_at(self.worker_slot(), counter);
     }
 
-    /// Adds one to a counter of `seat`, which is this worker's.
+    /// Adds one to a counter of `worker_slot`, which is this worker's.
     #[inline(always)]
-    pub(super) fn count_at(&self, seat: &Seat, counter: Counter) {
+    pub(super) fn count_at(&self, worker_slot: &WorkerSlot, counter: Counter) {
         if cfg!(not(tsumugi_loom)) {
-            seat.counters.bump(counter);
+            worker_slot.counters.bump(counter);
         }
     }
 
     /// Records what happens to a ULT, if events are recorded.
     #[inline(always)]
-    pub(super) fn note(&self, kind: Kind, slot: Slot) {
+    pub(super) fn note(&self, kind: EventKind, slot: TaskSlot) {
         if self.shared.wanted.any() {
             // SAFETY: a ULT to which something happens is alive.
             self.record(kind, unsafe { slot.as_ref() }, "");
@@ -46,20 +46,26 @@ impl Worker {
     /// Records that a ULT came from another thread, woken or new, if events are
     /// recorded.
     #[inline(always)]
-    pub(super) fn note_come(&self, slot: Slot, woken: bool) {
+    pub(super) fn note_come(&self, slot: TaskSlot, woken: bool) {
         if self.shared.wanted.any() {
             // SAFETY: the ULT was taken from a queue, so it is this worker's.
             let task = unsafe { slot.as_ref() };
-            self.record(Kind::Come, task, if woken { "wake" } else { "spawn" });
+            self.record(EventKind::Come, task, if woken { "wake" } else { "spawn" });
         }
     }
 
     #[cold]
-    fn record(&self, kind: Kind, task: &Task, what: &'static str) {
-        if self.shared.wanted.has(Wanted::TRACE) {
+    fn record(&self, kind: EventKind, task: &Task, what: &'static str) {
+        if self.shared.wanted.has(WorkerRequests::TRACE) {
             let generation = task.generation.load(Ordering::Relaxed);
             let at = self.shared.now();
-            self.seat().notes.record(Event { at, kind, slot: task.slot(), generation, what });
+            self.worker_slot().notes.record(UltEvent {
+                at,
+                kind,
+                slot: task.slot(),
+                generation,
+                what,
+            });
         }
     }
 
@@ -68,16 +74,16 @@ impl Worker {
     ///
     /// # Safety
     ///
-    /// As for `Head::resume`.
+    /// As for `StackHead::resume`.
     #[cold]
     #[inline(never)]
-    pub(super) unsafe fn resume_with_care(&self, slot: Slot, head: &Head) -> Left {
+    pub(super) unsafe fn resume_with_care(&self, slot: TaskSlot, head: &StackHead) -> Left {
         // SAFETY: the caller's.
         let task = unsafe { slot.as_ref() };
         let looked_at = self.shared.wanted.any();
         if looked_at {
-            self.seat().notes.set_running(slot.as_ptr());
-            self.record(Kind::Run, task, "");
+            self.worker_slot().notes.set_running(slot.as_ptr());
+            self.record(EventKind::Run, task, "");
             // In builds with debug assertions the caller has done that.
             if cfg!(not(debug_assertions)) {
                 self.note_panics_aside();
@@ -109,33 +115,35 @@ impl Worker {
     /// Records how the ULT that ran last has left.
     #[cold]
     fn note_left(&self, left: Left) {
-        self.seat().notes.set_running(ptr::null_mut());
+        self.worker_slot().notes.set_running(ptr::null_mut());
         let Some(slot) = self.current() else { return };
         // SAFETY: the ULT has just left this worker, and is not queued yet.
         let task = unsafe { slot.as_ref() };
         if left.is_end() {
-            return self.record(Kind::End, task, "");
+            return self.record(EventKind::End, task, "");
         }
         let mut left = left;
         loop {
             if left.is_yield() {
-                return self.record(Kind::Yield, task, "");
+                return self.record(EventKind::Yield, task, "");
             }
             if left.is_park() {
-                return self.record(Kind::Sleep, task, "park");
+                return self.record(EventKind::Sleep, task, "park");
             }
             if left.is_asleep() {
-                return self.record(Kind::Sleep, task, task.what());
+                return self.record(EventKind::Sleep, task, task.what());
             }
             // SAFETY: the request is on a stack that is suspended.
-            match unsafe { &*left.into_request::<Request>() } {
-                Request::Sleep(_) => {
-                    return self.record(Kind::Sleep, task, task.what());
+            match unsafe { &*left.into_request::<SuspendRequest>() } {
+                SuspendRequest::Sleep(_) => {
+                    return self.record(EventKind::Sleep, task, task.what());
                 }
-                Request::OnOsStack(_) => return self.record(Kind::Sleep, task, "on_os_stack"),
-                Request::RunFirst(_) => return self.record(Kind::Yield, task, ""),
+                SuspendRequest::OnOsStack(_) => {
+                    return self.record(EventKind::Sleep, task, "on_os_stack");
+                }
+                SuspendRequest::RunFirst(_) => return self.record(EventKind::Yield, task, ""),
                 // The request with which the innermost ULT left.
-                Request::Follow(follow) => left = follow.left,
+                SuspendRequest::Follow(follow) => left = follow.left,
             }
         }
     }

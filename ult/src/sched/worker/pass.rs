@@ -8,27 +8,31 @@
 //! as asleep, takes the next ULT, and switches once instead of twice.
 //!
 //! Everything unusual is left to the hub, and at regular intervals everything is:
-//! see [`Turn`](crate::sched::turn::Turn).
+//! see [`WorkerTurn`](crate::sched::turn::WorkerTurn).
 
-use super::{AbortOnUnwind, Worker, wake};
-use crate::sched::shared::{Seat, Shared};
+use super::abort::AbortOnUnwind;
+use super::thread::Worker;
+use crate::sched::shared::SchedulerShared;
 use crate::sched::turn::{SWITCH, Spent};
 use crate::sched::wake::end_limited_park;
-use crate::slab::Slot;
-use crate::stack::Head;
+use crate::sched::waker::wake;
+use crate::sched::worker_slot::WorkerSlot;
+use crate::slab::TaskSlot;
+use crate::stack::StackHead;
 use crate::task::Task;
-use crate::token::Found;
+use crate::token::FoundSleeper;
 use core::hint::cold_path;
 use core::ptr::{self, NonNull};
-use tsumugi_core::sync::{Ordering, mutant};
+use tsumugi_core::mutate;
+use tsumugi_core::sync::Ordering;
 use tsumugi_core::wait::Waker;
 
 /// How a ULT that is to sleep goes on.
-pub(crate) enum Way {
+pub(crate) enum SleepOutcome {
     /// It does not sleep.
     On,
     /// It sleeps, and must switch to this ULT.
-    Pass(Slot),
+    Pass(TaskSlot),
     /// It sleeps, and must leave to the hub.
     Leave,
     /// Nothing has changed: it must leave to the hub with a request to sleep.
@@ -45,28 +49,28 @@ impl Worker {
     // Not inlined: it saves no registers, and so a ULT's code has only one copy
     // of it.
     #[inline(never)]
-    pub(crate) fn let_run(&self, slot: Slot) -> Option<Slot> {
+    pub(crate) fn let_run(&self, slot: TaskSlot) -> Option<TaskSlot> {
         self.look_first(slot, "yield");
         // SAFETY: the running ULT.
-        let (seat, task) = (self.seat(), unsafe { slot.as_ref() });
-        let spent = seat.place.parks.inside().get();
+        let (worker_slot, task) = (self.worker_slot(), unsafe { slot.as_ref() });
+        let spent = worker_slot.place.parks.inside().get();
         if self.free_head(spent, task).is_some()
-            // SAFETY: we are the seat's owner.
-            && unsafe { seat.ready.youngest() }.is_none()
-            // SAFETY: we are the seat's owner, and the only worker; a queued ULT
+            // SAFETY: we are the worker slot's owner.
+            && unsafe { worker_slot.ready.youngest() }.is_none()
+            // SAFETY: we are the worker slot's owner, and the only worker; a queued ULT
             // is alive and this worker's.
             && let Some(next) = unsafe {
-                seat.yielded.rotate(
+                worker_slot.yielded.rotate(
                     slot.as_ptr(),
                     |oldest| (*oldest).is_usual(),
                     |soon| (*soon).saved().fetch(),
                 )
             }
         {
-            seat.place.parks.inside().set(spent.yielded());
+            worker_slot.place.parks.inside().set(spent.yielded());
             // SAFETY: the pointer is an item of the queue.
             let next = unsafe { NonNull::new_unchecked(next) };
-            seat.place.current.store(next.as_ptr(), Ordering::Relaxed);
+            worker_slot.place.current.store(next.as_ptr(), Ordering::Relaxed);
             return Some(next);
         }
         // A tail call: the rest of this function saves no registers.
@@ -76,7 +80,7 @@ impl Worker {
     /// Lets a ULT that yields go on, if there are no others on this worker.
     #[cold]
     #[inline(never)]
-    fn let_alone_run(&self, slot: Slot) -> Option<Slot> {
+    fn let_alone_run(&self, slot: TaskSlot) -> Option<TaskSlot> {
         self.look_aside(slot, "yield");
         self.is_alone().then_some(slot)
     }
@@ -88,20 +92,20 @@ impl Worker {
     // Inlined where it is optimised: a call and its return are two of the few
     // stores and branches that a park consists of.
     #[cfg_attr(not(debug_assertions), inline(always))]
-    pub(crate) fn let_park(&self, slot: Slot) -> Option<Slot> {
+    pub(crate) fn let_park(&self, slot: TaskSlot) -> Option<TaskSlot> {
         self.look_first(slot, "park");
         // SAFETY: the running ULT.
         let task = unsafe { slot.as_ref() };
-        let seat = self.seat();
-        let parks = &seat.place.parks;
+        let worker_slot = self.worker_slot();
+        let parks = &worker_slot.place.parks;
         let spent = parks.inside().get();
         let Some(head) = self.free_head(spent, task) else { return self.take_token(slot) };
-        if !seat.has_parks(spent) {
+        if !worker_slot.has_parks(spent) {
             return self.take_token(slot);
         }
-        // SAFETY: we are the seat's owner, and the only worker; a queued ULT is
+        // SAFETY: we are the worker slot's owner, and the only worker; a queued ULT is
         // alive and this worker's.
-        let next = unsafe { seat.ready.pop_alone_if(|youngest| (*youngest).is_usual()) };
+        let next = unsafe { worker_slot.ready.pop_alone_if(|youngest| (*youngest).is_usual()) };
         let Some(next) = next.and_then(NonNull::new) else {
             cold_path();
             parks.inside().leave_with(spent);
@@ -110,22 +114,22 @@ impl Worker {
         if !task.park.begin_alone() {
             cold_path();
             parks.inside().leave_with(spent);
-            // SAFETY: we are the seat's owner.
-            unsafe { seat.ready.push(next.as_ptr()) };
+            // SAFETY: we are the worker slot's owner.
+            unsafe { worker_slot.ready.push(next.as_ptr()) };
             return Some(slot);
         }
         // No other thread has read the park word, and none does until we leave
         // the bias.
         self.note_since(head);
         parks.inside().leave_with(spent.parked());
-        seat.place.current.store(next.as_ptr(), Ordering::Relaxed);
+        worker_slot.place.current.store(next.as_ptr(), Ordering::Relaxed);
         Some(next)
     }
 
     /// Takes the token of a ULT that would park. `None` if there is none.
     #[cold]
     #[inline(never)]
-    fn take_token(&self, slot: Slot) -> Option<Slot> {
+    fn take_token(&self, slot: TaskSlot) -> Option<TaskSlot> {
         self.look_aside(slot, "park");
         // SAFETY: the running ULT.
         unsafe { slot.as_ref() }.park.take().then_some(slot)
@@ -134,10 +138,14 @@ impl Worker {
     /// Puts the running ULT to sleep, if `commit` agrees, and makes the youngest
     /// ULT that may run the running one.
     #[inline(never)]
-    pub(crate) fn let_sleep(&self, slot: Slot, commit: &mut dyn FnMut(Waker) -> bool) -> Way {
+    pub(crate) fn let_sleep(
+        &self,
+        slot: TaskSlot,
+        commit: &mut dyn FnMut(Waker) -> bool,
+    ) -> SleepOutcome {
         // SAFETY: the running ULT is on a stack, which stays.
         let (task, head) = unsafe { (slot.as_ref(), (*slot.as_ptr()).head().unwrap_unchecked()) };
-        let (seat, spent) = (self.seat(), self.turn().get());
+        let (worker_slot, spent) = (self.worker_slot(), self.turn().get());
         self.look_first(slot, task.what());
         if self.free_head(spent, task).is_none() {
             return self.ask(slot);
@@ -146,23 +154,23 @@ impl Worker {
         self.put_to_sleep(slot, head);
         // As in the hub: no ULT is current while `commit` runs, so what blocks in
         // there does not do so as this ULT.
-        seat.place.current.store(ptr::null_mut(), Ordering::Relaxed);
+        worker_slot.place.current.store(ptr::null_mut(), Ordering::Relaxed);
         let unwinding = AbortOnUnwind;
         // SAFETY: a waker that is used up makes the task ready, once, and the
         // task is kept until then.
         let asleep = commit(unsafe { Waker::new(slot.as_ptr().cast(), wake) });
         core::mem::forget(unwinding);
-        if !asleep && !mutant("let_sleep_refused") {
+        if mutate!("let_sleep_refused": !asleep => false) {
             task.set_runnable();
             self.set_current(slot);
-            return Way::On;
+            return SleepOutcome::On;
         }
         // Meanwhile something may have come that must run before the queued ULTs.
-        let is_free = self.ties.get() == 0 && !self.shared.is_wanted();
+        let is_free = self.switch_blockers.get() == 0 && !self.shared.is_wanted();
         let next = if is_free {
-            // SAFETY: we are the seat's owner, and the only worker; a queued ULT
+            // SAFETY: we are the worker slot's owner, and the only worker; a queued ULT
             // is alive and this worker's.
-            unsafe { seat.ready.pop_alone_if(|youngest| (*youngest).is_usual()) }
+            unsafe { worker_slot.ready.pop_alone_if(|youngest| (*youngest).is_usual()) }
         } else {
             None
         };
@@ -170,19 +178,19 @@ impl Worker {
         self.set_current(next.unwrap_or(slot));
         match next {
             // The running ULT was woken meanwhile.
-            Some(next) if next == slot => Way::On,
-            Some(next) => Way::Pass(next),
-            None => Way::Leave,
+            Some(next) if next == slot => SleepOutcome::On,
+            Some(next) => SleepOutcome::Pass(next),
+            None => SleepOutcome::Leave,
         }
     }
 
     /// Makes a ULT leave to the hub, which puts it to sleep.
     #[cold]
     #[inline(never)]
-    fn ask(&self, slot: Slot) -> Way {
+    fn ask(&self, slot: TaskSlot) -> SleepOutcome {
         // SAFETY: the running ULT.
         self.look_aside(slot, unsafe { slot.as_ref() }.what());
-        Way::Ask
+        SleepOutcome::Ask
     }
 
     /// Unparks a ULT, if this worker owns the bias of the park words. Returns
@@ -193,20 +201,24 @@ impl Worker {
     /// `slot` is a descriptor of this scheduler, which is `shared`, and this is
     /// the calling thread's worker.
     #[inline(always)]
-    pub(in crate::sched) unsafe fn unpark_alone(&self, shared: &Shared, slot: Slot) -> bool {
+    pub(in crate::sched) unsafe fn unpark_alone(
+        &self,
+        shared: &SchedulerShared,
+        slot: TaskSlot,
+    ) -> bool {
         // SAFETY: descriptors stay as long as the scheduler.
         let task = unsafe { slot.as_ref() };
-        let seat = self.seat();
-        let turn = seat.place.parks.inside();
+        let worker_slot = self.worker_slot();
+        let turn = worker_slot.place.parks.inside();
         let spent = turn.get();
-        if !seat.has_parks(spent) {
+        if !worker_slot.has_parks(spent) {
             return false;
         }
         let found = task.park.unpark_alone();
-        if found != Found::Parked {
+        if found != FoundSleeper::Parked {
             cold_path();
             turn.leave_with(spent);
-            if found == Found::Limited {
+            if found == FoundSleeper::Limited {
                 end_limited_park(task);
             }
             return true;
@@ -214,7 +226,7 @@ impl Worker {
         turn.leave_with(spent.woke());
         // SAFETY: we ended the ULT's park, which is the same as using up a waker.
         // This worker is the only one, because it owns the bias.
-        unsafe { self.ready_alone(shared, seat, slot) };
+        unsafe { self.ready_alone(shared, worker_slot, slot) };
         true
     }
 
@@ -223,8 +235,8 @@ impl Worker {
     /// after it has left, if no joiner is below it, and if nothing comes before
     /// the own queues.
     #[inline(always)]
-    fn free_head<'a>(&self, spent: Spent, task: &'a Task) -> Option<&'a Head> {
-        if spent.leaves(SWITCH) && self.ties.get() == 0 && !self.shared.is_wanted() {
+    fn free_head<'a>(&self, spent: Spent, task: &'a Task) -> Option<&'a StackHead> {
+        if spent.leaves(SWITCH) && self.switch_blockers.get() == 0 && !self.shared.is_wanted() {
             return task.free_head();
         }
         None
@@ -232,14 +244,14 @@ impl Worker {
 
     /// Adds one reason against direct switches.
     #[inline(always)]
-    pub(super) fn tie(&self) {
-        self.ties.set(self.ties.get() + 1);
+    pub(super) fn block_direct_switches(&self) {
+        self.switch_blockers.set(self.switch_blockers.get() + 1);
     }
 
     /// Takes one reason away.
     #[inline(always)]
-    pub(super) fn untie(&self) {
-        self.ties.set(self.ties.get() - 1);
+    pub(super) fn unblock_direct_switches(&self) {
+        self.switch_blockers.set(self.switch_blockers.get() - 1);
     }
 
     /// Whether a ULT that would yield is the only one that this worker can run. At
@@ -248,14 +260,14 @@ impl Worker {
     #[cold]
     #[inline(never)]
     pub(crate) fn is_alone(&self) -> bool {
-        let seat = self.seat();
+        let worker_slot = self.worker_slot();
         let spent = self.turn().get();
-        let alone = seat.yielded.is_empty()
-            && seat.ready.is_empty()
+        let alone = worker_slot.yielded.is_empty()
+            && worker_slot.ready.is_empty()
             && spent.leaves(SWITCH)
-            && !seat.offer.is_full()
+            && !worker_slot.public_slot.is_full()
             && self.own_count.get() == 0
-            && seat.pinned.is_empty()
+            && worker_slot.pinned.is_empty()
             && self.shared.urgent.is_empty()
             && self.shared.inject.is_empty();
         if alone {
@@ -265,14 +277,14 @@ impl Worker {
     }
 }
 
-impl Seat {
-    /// Enters the bias of the park words, if this seat's worker owns it. `spent`
+impl WorkerSlot {
+    /// Enters the bias of the park words, if the worker of this slot owns it. `spent`
     /// is that worker's turn.
     #[inline(always)]
     pub(super) fn has_parks(&self, spent: Spent) -> bool {
         let parks = &self.place.parks;
         parks.inside().go_in_with(spent);
-        // The address of the seat is the worker's name, if it has one.
+        // The address of the worker slot is the worker's name, if it has one.
         parks.may_stay(ptr::from_ref(self).addr())
     }
 }

@@ -1,12 +1,13 @@
 //! Where ULTs that may run are queued: in the worker's own queues, or in another
 //! worker's.
 
-use super::Worker;
+use super::thread::Worker;
+use crate::handoff::HandoffBatch;
 use crate::inject::Linked;
-use crate::mail::Letter;
-use crate::sched::record::Kind;
-use crate::sched::shared::{Seat, Shared};
-use crate::slab::Slot;
+use crate::sched::record::EventKind;
+use crate::sched::shared::SchedulerShared;
+use crate::sched::worker_slot::WorkerSlot;
+use crate::slab::TaskSlot;
 use crate::task::Task;
 use core::hint::cold_path;
 use core::ptr::{self, NonNull};
@@ -16,7 +17,7 @@ use tsumugi_core::sync::Ordering;
 impl Worker {
     /// Queues a ULT that was just filled.
     #[inline]
-    pub(crate) fn spawned(&self, slot: Slot) {
+    pub(crate) fn spawned(&self, slot: TaskSlot) {
         self.note_spawned(slot);
         self.push(slot);
     }
@@ -26,7 +27,7 @@ impl Worker {
     /// # Panics
     ///
     /// If the ULT is to stay on a worker that does not exist.
-    pub(crate) fn spawned_with_traits(&self, slot: Slot) {
+    pub(crate) fn spawned_with_traits(&self, slot: TaskSlot) {
         self.note_spawned(slot);
         self.route(slot);
     }
@@ -38,7 +39,7 @@ impl Worker {
     /// The caller used up the ULT's waker; this is the calling thread's worker.
     // Inlined where a ULT unparks another: a call takes as long as the rest.
     #[inline(always)]
-    pub(crate) unsafe fn ready(&self, slot: Slot) {
+    pub(crate) unsafe fn ready(&self, slot: TaskSlot) {
         self.count(Counter::Wakes);
         // SAFETY: the ULT sleeps, so it is alive.
         let task = unsafe { slot.as_ref() };
@@ -58,14 +59,19 @@ impl Worker {
     }
 
     /// Does what `ready` does for a ULT that parked, on the only worker: there is
-    /// no worker to be woken and no thief. The scheduler and the seat are the
+    /// no worker to be woken and no thief. The scheduler and the worker slot are the
     /// worker's own.
     ///
     /// # Safety
     ///
     /// As for [`ready`](Self::ready).
     #[inline(always)]
-    pub(super) unsafe fn ready_alone(&self, shared: &Shared, seat: &Seat, slot: Slot) {
+    pub(super) unsafe fn ready_alone(
+        &self,
+        shared: &SchedulerShared,
+        worker_slot: &WorkerSlot,
+        slot: TaskSlot,
+    ) {
         // SAFETY: the ULT sleeps, so it is alive.
         let task = unsafe { slot.as_ref() };
         if shared.wanted.any() || !task.is_for_all() {
@@ -73,13 +79,13 @@ impl Worker {
             // SAFETY: by the caller's contract the waker is used up.
             return unsafe { self.ready_in_particular(slot) };
         }
-        // SAFETY: we are the seat's owner.
-        unsafe { seat.ready.push(slot.as_ptr()) };
+        // SAFETY: we are the worker slot's owner.
+        unsafe { worker_slot.ready.push(slot.as_ptr()) };
     }
 
     #[inline(never)]
-    unsafe fn ready_in_particular(&self, slot: Slot) {
-        self.note(Kind::Wake, slot);
+    unsafe fn ready_in_particular(&self, slot: TaskSlot) {
+        self.note(EventKind::Wake, slot);
         // SAFETY: the ULT sleeps, so it is alive.
         let task = unsafe { slot.as_ref() };
         if !task.is_plain() {
@@ -92,7 +98,7 @@ impl Worker {
             return;
         }
         let last = task.last();
-        if last != self.index && self.shared.seats[last].mail.try_send(slot.into()) {
+        if last != self.index && self.shared.worker_slots[last].handoff.try_send(slot.into()) {
             return;
         }
         task.set_runnable();
@@ -107,80 +113,80 @@ impl Worker {
     ///
     /// The caller used up the wakers of the ULTs; this is the calling thread's
     /// worker.
-    pub(crate) unsafe fn ready_all(&self, first: Slot) {
-        let seat = self.seat();
+    pub(crate) unsafe fn ready_all(&self, first: TaskSlot) {
+        let worker_slot = self.worker_slot();
         let mut chain = Some(first);
         while let Some(slot) = chain {
             // The link is read before another worker can have the ULT.
             chain = self.next_of(slot);
             self.count(Counter::Wakes);
-            self.note(Kind::Wake, slot);
+            self.note(EventKind::Wake, slot);
             // SAFETY: the ULT sleeps, so it is alive.
             let task = unsafe { slot.as_ref() };
             let last = task.last();
             if last != self.index {
-                let mail = &self.shared.seats[last].mail;
-                if mail.is_open() && mail.try_send(slot.into()) {
+                let handoff = &self.shared.worker_slots[last].handoff;
+                if handoff.is_open() && handoff.try_send(slot.into()) {
                     continue;
                 }
             }
             task.set_runnable();
-            // SAFETY: we are the seat's owner.
-            unsafe { seat.ready.push(slot.as_ptr()) };
+            // SAFETY: we are the worker slot's owner.
+            unsafe { worker_slot.ready.push(slot.as_ptr()) };
         }
         self.notify();
     }
 
-    /// Takes what came by mail, the hand-off slot: returns the first ULT, and
+    /// Takes what came through the hand-off slot: returns the first ULT, and
     /// queues the ULTs linked to it.
-    pub(super) fn open_letter(&self, letter: Letter<Task>) -> Slot {
-        if letter.more {
-            self.queue_all(self.next_of(letter.first));
+    pub(super) fn accept_batch(&self, batch: HandoffBatch<Task>) -> TaskSlot {
+        if batch.more {
+            self.queue_all(self.next_of(batch.first));
         }
         // SAFETY: the sender handed the ULT over to this worker.
-        let slept = unsafe { letter.first.as_ref() }.set_awake();
+        let slept = unsafe { batch.first.as_ref() }.set_awake();
         // On the only worker the ULT's state may not tell that it slept (see
-        // `pass`), but only woken ULTs come by mail there.
-        if slept || self.shared.seats.len() == 1 {
+        // `pass`), but only woken ULTs come through the hand-off slot there.
+        if slept || self.shared.worker_slots.len() == 1 {
             self.count(Counter::WokenAfar);
-            self.note_come(letter.first, true);
+            self.note_come(batch.first, true);
         } else {
             self.count(Counter::Steals);
-            self.note(Kind::Steal, letter.first);
+            self.note(EventKind::Steal, batch.first);
         }
-        letter.first
+        batch.first
     }
 
-    /// Queues what came by mail, when another ULT is to run.
+    /// Queues what came through the hand-off slot, when another ULT is to run.
     #[cold]
-    pub(super) fn take_in(&self, letter: Letter<Task>) {
-        let slot = self.open_letter(letter);
-        // SAFETY: as in `open_letter`.
+    pub(super) fn queue_batch(&self, batch: HandoffBatch<Task>) {
+        let slot = self.accept_batch(batch);
+        // SAFETY: as in `accept_batch`.
         if unsafe { slot.as_ref() }.is_plain() { self.push(slot) } else { self.route(slot) }
     }
 
     /// Queues a ULT and the ULTs linked to it.
-    fn queue_all(&self, mut chain: Option<Slot>) {
+    fn queue_all(&self, mut chain: Option<TaskSlot>) {
         while let Some(slot) = chain {
             chain = self.next_of(slot);
-            // SAFETY: we are the seat's owner.
-            unsafe { self.seat().ready.push(slot.as_ptr()) };
+            // SAFETY: we are the worker slot's owner.
+            unsafe { self.worker_slot().ready.push(slot.as_ptr()) };
         }
     }
 
-    fn next_of(&self, slot: Slot) -> Option<Slot> {
+    fn next_of(&self, slot: TaskSlot) -> Option<TaskSlot> {
         // SAFETY: the worker that takes a chain has all the ULTs of it.
         NonNull::new(unsafe { slot.as_ref() }.link().load(Ordering::Relaxed))
     }
 
-    /// Lays the oldest of several ULTs out in the offer, for a worker that has
-    /// nothing. The offer must be empty.
-    fn lay_out(&self) {
-        let seat = self.seat();
+    /// Puts the oldest of several ULTs into the public slot, for a worker that has
+    /// nothing. The public slot must be empty.
+    fn publish(&self) {
+        let worker_slot = self.worker_slot();
         let (mut first, mut last, mut count) = (None, None, 0);
-        // SAFETY: we are the seat's owner.
+        // SAFETY: we are the worker slot's owner.
         unsafe {
-            seat.ready.take_part(|task| {
+            worker_slot.ready.take_part(|task| {
                 let slot = NonNull::new(task);
                 (*task).link().store(ptr::null_mut(), Ordering::Relaxed);
                 match last {
@@ -193,50 +199,52 @@ impl Worker {
             });
         }
         let Some(first) = first else { return };
-        // SAFETY: we are the seat's owner, and only the owner fills the offer.
-        unsafe { seat.offer.lay_out(Letter { first, more: count > 1 }) };
+        // SAFETY: we are the worker slot's owner, and only the owner fills the public slot.
+        unsafe { worker_slot.public_slot.publish(HandoffBatch { first, more: count > 1 }) };
     }
 
-    /// Takes back what this worker had laid out, and returns the youngest of it.
+    /// Takes back what this worker had published, and returns the youngest of it.
     #[cold]
     #[inline(never)]
-    pub(super) fn take_back(&self) -> Option<Slot> {
-        let letter = self.seat().offer.take()?;
-        if !letter.more {
-            return Some(letter.first);
+    pub(super) fn take_back(&self) -> Option<TaskSlot> {
+        let batch = self.worker_slot().public_slot.take()?;
+        if !batch.more {
+            return Some(batch.first);
         }
-        self.queue_all(Some(letter.first));
-        // SAFETY: we are the seat's owner.
-        let youngest = unsafe { self.seat().ready.pop() };
+        self.queue_all(Some(batch.first));
+        // SAFETY: we are the worker slot's owner.
+        let youngest = unsafe { self.worker_slot().ready.pop() };
         // The other ULTs were in no queue meanwhile.
         self.notify();
         NonNull::new(youngest?)
     }
 
-    /// Queues a ULT again that was laid out, if it is the first in the offer and
+    /// Queues a ULT again that was published, if it is the first in the public slot and
     /// the deque is empty. Returns whether it is the youngest of the deque now.
-    pub(super) fn queues_again(&self, wanted: Slot) -> bool {
-        let seat = self.seat();
-        if seat.offer.seen().map(|letter| letter.first) != Some(wanted) || !seat.ready.is_empty() {
+    pub(super) fn queues_again(&self, wanted: TaskSlot) -> bool {
+        let worker_slot = self.worker_slot();
+        if worker_slot.public_slot.seen().map(|batch| batch.first) != Some(wanted)
+            || !worker_slot.ready.is_empty()
+        {
             return false;
         }
-        let Some(letter) = seat.offer.take() else { return false };
-        self.queue_all(Some(letter.first));
-        if letter.more {
+        let Some(batch) = worker_slot.public_slot.take() else { return false };
+        self.queue_all(Some(batch.first));
+        if batch.more {
             // The ULTs were in no queue meanwhile.
             self.notify();
         }
-        !letter.more
+        !batch.more
     }
 
     /// Brings a ULT to the front of the own deque; false if it is not among the
     /// [`REACH`] youngest.
-    pub(crate) fn bring_forward(&self, wanted: Slot) -> bool {
+    pub(crate) fn bring_forward(&self, wanted: TaskSlot) -> bool {
         let (mut others, mut found) = ([ptr::null_mut(); REACH], false);
         let mut count = 0;
         while count < REACH && !found {
-            // SAFETY: we are the seat's owner.
-            let Some(task) = (unsafe { self.seat().ready.pop() }) else { break };
+            // SAFETY: we are the worker slot's owner.
+            let Some(task) = (unsafe { self.worker_slot().ready.pop() }) else { break };
             found = ptr::eq(task, wanted.as_ptr());
             if !found {
                 others[count] = task;
@@ -245,18 +253,19 @@ impl Worker {
         }
         for task in others[..count].iter().rev() {
             // SAFETY: as above.
-            unsafe { self.seat().ready.push(*task) };
+            unsafe { self.worker_slot().ready.push(*task) };
         }
-        if !found && self.seat().offer.seen().map(|letter| letter.first) == Some(wanted) {
-            let letter = self.seat().offer.take();
-            found = letter.is_some();
-            if let Some(Letter { more: true, .. }) = letter {
+        if !found && self.worker_slot().public_slot.seen().map(|batch| batch.first) == Some(wanted)
+        {
+            let batch = self.worker_slot().public_slot.take();
+            found = batch.is_some();
+            if let Some(HandoffBatch { more: true, .. }) = batch {
                 self.queue_all(self.next_of(wanted));
             }
         }
         if found {
             // SAFETY: as above.
-            unsafe { self.seat().ready.push(wanted.as_ptr()) };
+            unsafe { self.worker_slot().ready.push(wanted.as_ptr()) };
         }
         // The ULTs were in no queue meanwhile.
         self.notify();
@@ -265,16 +274,16 @@ impl Worker {
 
     /// Whether this worker has other ULTs to run.
     pub(crate) fn is_busy(&self) -> bool {
-        let seat = self.seat();
-        !seat.ready.is_empty()
-            || seat.offer.is_full()
-            || !seat.yielded.is_empty()
+        let worker_slot = self.worker_slot();
+        !worker_slot.ready.is_empty()
+            || worker_slot.public_slot.is_full()
+            || !worker_slot.yielded.is_empty()
             || self.own_count.get() > 0
     }
 
     /// Queues a ULT that must stay on a worker, or is urgent.
     #[cold]
-    pub(super) fn route(&self, slot: Slot) {
+    pub(super) fn route(&self, slot: TaskSlot) {
         // SAFETY: the ULT is this worker's until it is queued.
         let task = unsafe { slot.as_ref() };
         match task.worker() {
@@ -293,16 +302,16 @@ impl Worker {
 
     /// Queues a ULT that stays on this worker.
     #[cold]
-    pub(super) fn keep(&self, slot: Slot) {
+    pub(super) fn keep(&self, slot: TaskSlot) {
         self.own.borrow_mut().push_back(slot);
         self.own_count.set(self.own_count.get() + 1);
-        self.tie();
+        self.block_direct_switches();
     }
 
     #[inline]
-    pub(super) fn push(&self, slot: Slot) {
-        // SAFETY: we are the seat's owner.
-        unsafe { self.seat().ready.push(slot.as_ptr()) };
+    pub(super) fn push(&self, slot: TaskSlot) {
+        // SAFETY: we are the worker slot's owner.
+        unsafe { self.worker_slot().ready.push(slot.as_ptr()) };
         self.notify();
     }
 
@@ -310,7 +319,7 @@ impl Worker {
     /// is seldom needed is a tail call, so that the rest saves no registers.
     #[inline(always)]
     pub(super) fn notify(&self) {
-        if !self.seat().offer.is_calm() {
+        if !self.worker_slot().public_slot.is_calm() {
             self.serve_idle();
         }
     }
@@ -318,9 +327,9 @@ impl Worker {
     #[cold]
     #[inline(never)]
     fn serve_idle(&self) {
-        let seat = self.seat();
-        if !seat.offer.is_full() && seat.ready.has_several() {
-            self.lay_out();
+        let worker_slot = self.worker_slot();
+        if !worker_slot.public_slot.is_full() && worker_slot.ready.has_several() {
+            self.publish();
         }
         if self.shared.sleepers() > 0 {
             self.shared.notify_sleepers();
@@ -328,7 +337,7 @@ impl Worker {
     }
 
     #[inline]
-    pub(super) fn queue_yielded(&self, slot: Slot) {
+    pub(super) fn queue_yielded(&self, slot: TaskSlot) {
         self.count(Counter::Yields);
         // SAFETY: the ULT is this worker's until it is pushed.
         let task = unsafe { slot.as_ref() };
@@ -336,21 +345,21 @@ impl Worker {
         if !task.is_plain() && task.worker().is_some() {
             return self.keep(slot);
         }
-        let seat = self.seat();
-        // SAFETY: we are the seat's owner.
-        unsafe { seat.yielded.push(slot.as_ptr()) };
+        let worker_slot = self.worker_slot();
+        // SAFETY: we are the worker slot's owner.
+        unsafe { worker_slot.yielded.push(slot.as_ptr()) };
         if self.shared.sleepers() > 0 {
-            self.offer_yielded();
+            self.publish_yielded();
         }
     }
 
     /// Wakes a sleeping worker if this worker has more than one ULT.
     #[cold]
-    fn offer_yielded(&self) {
-        let seat = self.seat();
-        if !seat.ready.is_empty()
-            || seat.yielded.has_several()
-            || seat.offer.is_full()
+    fn publish_yielded(&self) {
+        let worker_slot = self.worker_slot();
+        if !worker_slot.ready.is_empty()
+            || worker_slot.yielded.has_several()
+            || worker_slot.public_slot.is_full()
             || self.own_count.get() > 0
         {
             self.shared.notify_sleepers();

@@ -14,19 +14,19 @@
 //! So the worker notes whether the thread panics whenever it resumes a ULT, and
 //! each ULT that leaves notes it for the next one.
 
-use super::Worker;
-use crate::check::{Record, SuspensionCheck, is_first_to_unwind, tell};
+use super::thread::Worker;
+use crate::check::{SuspensionCheck, SuspensionRecord, is_first_to_unwind, tell};
 use crate::host;
 use crate::sched::UltId;
-use crate::sched::record::Wanted;
-use crate::slab::Slot;
+use crate::sched::record::WorkerRequests;
+use crate::slab::TaskSlot;
 use alloc::format;
 use core::hint::cold_path;
 
 impl Worker {
     /// Checks a suspension, where each one begins.
     #[inline(always)]
-    pub(crate) fn look_first(&self, slot: Slot, what: &'static str) {
+    pub(crate) fn look_first(&self, slot: TaskSlot, what: &'static str) {
         if cfg!(debug_assertions) && self.shared.suspension_check != SuspensionCheck::Off {
             self.look(slot, what);
         }
@@ -35,8 +35,8 @@ impl Worker {
     /// Checks a suspension in builds without debug assertions, where the slow
     /// path begins.
     #[inline(always)]
-    pub(crate) fn look_aside(&self, slot: Slot, what: &'static str) {
-        if cfg!(not(debug_assertions)) && self.shared.wanted.has(Wanted::CHECK) {
+    pub(crate) fn look_aside(&self, slot: TaskSlot, what: &'static str) {
+        if cfg!(not(debug_assertions)) && self.shared.wanted.has(WorkerRequests::CHECK) {
             cold_path();
             self.look(slot, what);
         }
@@ -44,7 +44,7 @@ impl Worker {
 
     /// Checks a join, in which the joiner may run the other ULT in its own place.
     #[inline(always)]
-    pub(super) fn look_at_join(&self, joiner: Slot, child: Slot) {
+    pub(super) fn look_at_join(&self, joiner: TaskSlot, child: TaskSlot) {
         // SAFETY: the caller of the join has the handle.
         if cfg!(debug_assertions) && !unsafe { child.as_ref() }.has_finished() {
             self.look_first(joiner, "join");
@@ -70,7 +70,7 @@ impl Worker {
     /// Checks the running ULT, which is about to suspend.
     #[cold]
     #[inline(never)]
-    fn look(&self, slot: Slot, what: &'static str) {
+    fn look(&self, slot: TaskSlot, what: &'static str) {
         // SAFETY: the running ULT.
         let task = unsafe { slot.as_ref() };
         let panics = host::panicking();
@@ -80,13 +80,13 @@ impl Worker {
             self.report(slot, &format!("suspends ({what}) while it unwinds from a panic"));
         }
         // SAFETY: the record is the running ULT's own.
-        if let Some(made_at) = unsafe { Record::seen(home) }.and_then(|known| known.suspends(what))
-        {
+        let record = unsafe { SuspensionRecord::seen(home) };
+        if let Some(made_at) = record.and_then(|record| record.suspends(what)) {
             self.report(slot, &format!("suspends ({what}) under the NoSuspend made at {made_at}"));
         }
     }
 
-    fn report(&self, slot: Slot, did: &str) {
+    fn report(&self, slot: TaskSlot, did: &str) {
         // SAFETY: the running ULT is not cleared.
         let name = unsafe { slot.as_ref().name() };
         let mut who = format!("{}", UltId::of(slot));

@@ -45,24 +45,25 @@
 //! look, and both sides have a fence between their two accesses. A searcher that
 //! found a ULT passes the search on if more are left.
 
-use super::Worker;
-use crate::deque::Deque;
+use super::thread::Worker;
+use crate::deque::WorkDeque;
 use crate::futex::SystemFutex;
-use crate::offer::Offer;
-use crate::sched::record::Wanted;
+use crate::public_slot::PublicSlot;
+use crate::sched::record::WorkerRequests;
 use crate::sched::turn::SWITCH;
-use crate::slab::Slot;
+use crate::slab::TaskSlot;
 use crate::task::Task;
 use core::ptr::{self, NonNull};
 use core::time::Duration;
+use tsumugi_core::mutate;
 use tsumugi_core::stats::Counter;
-use tsumugi_core::sync::{Ordering, fence, mutant, spin_loop};
+use tsumugi_core::sync::{Ordering, fence, spin_loop};
 use tsumugi_core::time::Instant;
 
 impl Worker {
     /// Returns the next ULT to run; waits for one. `None`: the scheduler stops.
     #[inline]
-    pub(super) fn find(&self) -> Option<Slot> {
+    pub(super) fn find(&self) -> Option<TaskSlot> {
         let turn = self.turn();
         if turn.get().has_counted() {
             self.tell();
@@ -87,7 +88,7 @@ impl Worker {
         }
         // The model need not look at everything twice.
         if cfg!(not(tsumugi_loom))
-            && let Some(slot) = self.take_offered()
+            && let Some(slot) = self.take_public()
         {
             // Other workers may have missed the ULTs that were linked to this one.
             self.notify();
@@ -97,8 +98,8 @@ impl Worker {
     }
 
     #[inline(always)]
-    fn look_near(&self) -> Option<Slot> {
-        if self.shared.wanted.has(Wanted::URGENT)
+    fn look_near(&self) -> Option<TaskSlot> {
+        if self.shared.wanted.has(WorkerRequests::URGENT)
             && let Some(slot) = self.take_child().or_else(|| self.take_urgent())
         {
             self.show_next();
@@ -107,10 +108,14 @@ impl Worker {
         if let Some(slot) = self.take_next() {
             return Some(slot);
         }
-        let seat = self.seat();
-        // SAFETY: we are the seat's owner.
-        let near = unsafe { seat.ready.pop() }.and_then(NonNull::new);
-        let near = if near.is_none() && seat.offer.is_full() { self.take_back() } else { near };
+        let worker_slot = self.worker_slot();
+        // SAFETY: we are the worker slot's owner.
+        let near = unsafe { worker_slot.ready.pop() }.and_then(NonNull::new);
+        let near = if near.is_none() && worker_slot.public_slot.is_full() {
+            self.take_back()
+        } else {
+            near
+        };
         // The ULTs that stay here take turns with those that yielded.
         if near.is_none()
             && self.own_count.get() > 0
@@ -120,21 +125,21 @@ impl Worker {
             return Some(slot);
         }
         // SAFETY: as above.
-        match near.or_else(|| unsafe { seat.yielded.take_first() }.and_then(NonNull::new)) {
+        match near.or_else(|| unsafe { worker_slot.yielded.take_first() }.and_then(NonNull::new)) {
             Some(slot) => Some(slot),
             None => self.look_far(),
         }
     }
 
     /// Makes a ULT the next, before any queue.
-    pub(super) fn set_next(&self, slot: Slot) {
+    pub(super) fn set_next(&self, slot: TaskSlot) {
         debug_assert!(self.next.get().is_null(), "`next` has a ULT already");
         self.next.set(slot.as_ptr());
     }
 
     /// Takes `next`.
     #[inline(always)]
-    fn take_next(&self) -> Option<Slot> {
+    fn take_next(&self) -> Option<TaskSlot> {
         let next = NonNull::new(self.next.get())?;
         self.next.set(ptr::null_mut());
         Some(next)
@@ -142,21 +147,17 @@ impl Worker {
 
     /// Takes `next` if it is a child that runs before its parent.
     #[cold]
-    fn take_child(&self) -> Option<Slot> {
-        if mutant("child_first_after_others") {
-            return None;
-        }
+    fn take_child(&self) -> Option<TaskSlot> {
         let next = NonNull::new(self.next.get())?;
         // SAFETY: `next` is ready, and this worker's. A joiner is not new.
-        if unsafe { next.as_ref() }.is_new() { self.take_next() } else { None }
+        let is_child = unsafe { next.as_ref() }.is_new();
+        if mutate!("child_first_after_others": is_child => false) { self.take_next() } else { None }
     }
 
     /// Queues `next` where other workers see it, because another ULT runs before.
     #[cold]
     fn show_next(&self) {
-        if !mutant("next_not_shown")
-            && let Some(next) = self.take_next()
-        {
+        if let Some(next) = mutate!("next_not_shown": self.take_next() => None) {
             self.push(next);
         }
     }
@@ -164,8 +165,8 @@ impl Worker {
     /// Takes a ULT that other threads have queued for this worker, or for any
     /// worker.
     #[inline]
-    fn look_far(&self) -> Option<Slot> {
-        if (self.own_count.get() > 0 || !self.seat().pinned.is_empty())
+    fn look_far(&self) -> Option<TaskSlot> {
+        if (self.own_count.get() > 0 || !self.worker_slot().pinned.is_empty())
             && let Some(slot) = self.take_own()
         {
             return Some(slot);
@@ -175,8 +176,8 @@ impl Worker {
 
     /// Takes the oldest of the ULTs that stay here.
     #[cold]
-    fn take_own(&self) -> Option<Slot> {
-        let pinned = &self.seat().pinned;
+    fn take_own(&self) -> Option<TaskSlot> {
+        let pinned = &self.worker_slot().pinned;
         if !pinned.is_empty() {
             pinned.take_all(|task| {
                 let Some(slot) = NonNull::new(task) else { return };
@@ -186,10 +187,10 @@ impl Worker {
         }
         let slot = self.own.borrow_mut().pop_front()?;
         self.own_count.set(self.own_count.get() - 1);
-        self.untie();
+        self.unblock_direct_switches();
         // A ULT that yielded when the worker had no other one was queued without
         // a wake-up.
-        if !self.seat().yielded.is_empty() && self.shared.sleepers() > 0 {
+        if !self.worker_slot().yielded.is_empty() && self.shared.sleepers() > 0 {
             self.shared.notify_sleepers();
         }
         Some(slot)
@@ -198,7 +199,7 @@ impl Worker {
     /// Takes the oldest urgent ULT; queues the others again, for this worker or
     /// another.
     #[cold]
-    fn take_urgent(&self) -> Option<Slot> {
+    fn take_urgent(&self) -> Option<TaskSlot> {
         let (mut first, mut more) = (None, false);
         self.shared.wanted.hear_of_urgent();
         self.shared.urgent.take_all(|task| match (first, NonNull::new(task)) {
@@ -222,7 +223,7 @@ impl Worker {
 
     /// Takes all ULTs that came from outside, and returns the first.
     #[cold]
-    fn take_injected(&self) -> Option<Slot> {
+    fn take_injected(&self) -> Option<TaskSlot> {
         let (mut first, mut more) = (None, false);
         self.shared.inject.take_all(|task| {
             let Some(slot) = NonNull::new(task) else { return };
@@ -230,8 +231,8 @@ impl Worker {
             if first.is_none() {
                 first = Some(slot);
             } else {
-                // SAFETY: we are the seat's owner.
-                unsafe { self.seat().yielded.push(task) };
+                // SAFETY: we are the worker slot's owner.
+                unsafe { self.worker_slot().yielded.push(task) };
                 more = true;
             }
         });
@@ -242,7 +243,7 @@ impl Worker {
     }
 
     /// Counts a ULT that another thread sent, if it was woken and is not new.
-    fn note_taken(&self, slot: Slot) {
+    fn note_taken(&self, slot: TaskSlot) {
         // SAFETY: the ULT was taken from a queue, so it is this worker's.
         let woken = unsafe { slot.as_ref() }.is_ready();
         if woken {
@@ -254,18 +255,18 @@ impl Worker {
     /// Polls, and takes the oldest of a queue that could starve, of another queue
     /// at each fair turn.
     #[cold]
-    fn fair_turn(&self) -> Option<Slot> {
+    fn fair_turn(&self) -> Option<TaskSlot> {
         self.shared.halt.stand();
         self.now.set(self.shared.now());
         self.count(Counter::Polls);
         let moved = self.shared.progress.poll() | self.shared.fire(self.now.get());
         // For a queue to which nothing is pushed: no push notifies for it.
         self.notify();
-        let seat = self.seat();
+        let worker_slot = self.worker_slot();
         let turn = self.fair_turns.get().wrapping_add(1);
         self.fair_turns.set(turn);
-        // SAFETY: we are the seat's owner.
-        let take = |queue: &Deque<Task>| unsafe { queue.take_first() }.and_then(NonNull::new);
+        // SAFETY: we are the worker slot's owner.
+        let take = |queue: &WorkDeque<Task>| unsafe { queue.take_first() }.and_then(NonNull::new);
         // Where turns take so long that the deque is due at each one, the other
         // queues still come first at every second turn.
         let is_due =
@@ -273,7 +274,7 @@ impl Worker {
         let aged = turn.is_multiple_of(2) && is_due();
         let aged = if aged {
             self.aged.set(self.now.get());
-            self.take_back().or_else(|| take(&seat.ready))
+            self.take_back().or_else(|| take(&worker_slot.ready))
         } else {
             None
         };
@@ -281,7 +282,7 @@ impl Worker {
             (0..3).find_map(|queue| match turn.wrapping_add(queue) % 3 {
                 0 => self.take_injected(),
                 1 => self.take_own(),
-                _ => take(&seat.yielded),
+                _ => take(&worker_slot.yielded),
             })
         });
         // A lone ULT in a yield loop waits for another thread. Where cores are
@@ -293,9 +294,9 @@ impl Worker {
     }
 
     #[cold]
-    fn idle(&self) -> Option<Slot> {
+    fn idle(&self) -> Option<TaskSlot> {
         let shared = &*self.shared;
-        self.seat().mail.open();
+        self.worker_slot().handoff.open();
         // Each search begins without stealing, see `steal`.
         self.looks.set(0);
         shared.progress.on_idle(self.index);
@@ -303,7 +304,7 @@ impl Worker {
         let rests = !shared.progress.is_long();
         loop {
             if shared.is_stopped() {
-                self.seat().mail.close();
+                self.worker_slot().handoff.close();
                 shared.progress.on_busy(self.index);
                 if counted {
                     shared.idle.searching.fetch_sub(1, Ordering::SeqCst);
@@ -317,8 +318,8 @@ impl Worker {
             shared.halt.stand();
             if let Some(slot) = self.search() {
                 shared.progress.on_busy(self.index);
-                if let Some(letter) = self.seat().mail.close() {
-                    self.take_in(letter);
+                if let Some(batch) = self.worker_slot().handoff.close() {
+                    self.queue_batch(batch);
                 }
                 if counted {
                     self.pass_search_on();
@@ -356,29 +357,31 @@ impl Worker {
     fn count_idle(&self, since: &mut Option<Instant>, now: Instant) {
         if cfg!(not(tsumugi_loom)) {
             let idle = since.replace(now).map_or(Duration::ZERO, |since| now.since(since));
-            self.seat().counters.add(Counter::IdleNs, idle.as_nanos() as u64);
+            self.worker_slot().counters.add(Counter::IdleNs, idle.as_nanos() as u64);
         }
     }
 
     /// Looks at everything once.
-    fn search(&self) -> Option<Slot> {
-        if self.seat().mail.has_come() {
-            match self.seat().mail.close() {
-                Some(letter) => return Some(self.open_letter(letter)),
-                None => self.seat().mail.open(),
+    fn search(&self) -> Option<TaskSlot> {
+        if self.worker_slot().handoff.has_come() {
+            match self.worker_slot().handoff.close() {
+                Some(batch) => return Some(self.accept_batch(batch)),
+                None => self.worker_slot().handoff.open(),
             }
         }
-        let near = self.look_near().or_else(|| self.take_offered());
-        near.or_else(|| self.feed()).or_else(|| self.steal())
+        let near = self.look_near().or_else(|| self.take_public());
+        near.or_else(|| self.resume_stack_waiter()).or_else(|| self.steal())
     }
 
-    /// Pauses shortly, but ends when a ULT comes by mail, or is laid out by the
+    /// Pauses shortly, but ends when a ULT comes through the hand-off slot, or is published by the
     /// worker from which this one took last.
     fn pause(&self) {
-        let seats = &self.shared.seats;
+        let worker_slots = &self.shared.worker_slots;
         for _ in 0..PAUSES {
-            let others = cfg!(not(tsumugi_loom)) && seats.len() > 1;
-            if self.seat().mail.has_come() || others && seats[self.asked.get()].offer.is_full() {
+            let others = cfg!(not(tsumugi_loom)) && worker_slots.len() > 1;
+            if self.worker_slot().handoff.has_come()
+                || others && worker_slots[self.asked.get()].public_slot.is_full()
+            {
                 return;
             }
             spin_loop();
@@ -389,10 +392,10 @@ impl Worker {
     /// caller is counted as searching, before and after.
     fn sleep(&self) {
         let shared = &*self.shared;
-        if let Some(letter) = self.seat().mail.close() {
-            self.take_in(letter);
+        if let Some(batch) = self.worker_slot().handoff.close() {
+            self.queue_batch(batch);
             self.now.set(shared.now());
-            return self.seat().mail.open();
+            return self.worker_slot().handoff.open();
         }
         let ticket = shared.bells.prepare(self.index);
         shared.idle.sleepers.fetch_add(1, Ordering::SeqCst);
@@ -401,19 +404,21 @@ impl Worker {
         // SeqCst: pairs with the fences in `notify_sleepers` and `DoorbellSet::ring`,
         // and with the light half in `sleepers`.
         shared.fences.heavy();
-        let offers = shared.seats.iter().map(|seat| &seat.offer);
-        let offered = shared.seats.len() > 1 && !Offer::none_of(offers, shared.fences);
+        let public_slots = shared.worker_slots.iter().map(|worker_slot| &worker_slot.public_slot);
+        let has_public =
+            shared.worker_slots.len() > 1 && !PublicSlot::all_empty(public_slots, shared.fences);
         let keeps = shared.alarms.keep(self.index);
         let limit = keeps.map(|due| due.since(shared.now()));
-        let stay = !mutant("sleep_no_last_look")
-            && (offered
+        let stay = mutate!("sleep_no_last_look":
+            has_public
                 || shared.has_ready()
-                || !self.seat().pinned.is_empty()
+                || !self.worker_slot().pinned.is_empty()
                 || shared.is_stopped()
                 || shared.halt.is_called()
                 || limit.is_some_and(|limit| limit.is_zero())
                 || shared.progress.has_work()
-                || self.can_feed());
+                || self.can_run_stack_waiter()
+            => false);
         if stay {
             shared.bells.stay(self.index);
             // A thief may be about to take what was seen.
@@ -428,7 +433,7 @@ impl Worker {
         shared.progress.on_wake(self.index);
         shared.idle.searching.fetch_add(1, Ordering::SeqCst);
         shared.idle.sleepers.fetch_sub(1, Ordering::SeqCst);
-        self.seat().mail.open();
+        self.worker_slot().handoff.open();
         self.now.set(shared.now());
     }
 
@@ -442,7 +447,7 @@ impl Worker {
     /// more to run: perhaps no bell rang for it, because this worker searched.
     fn pass_search_on(&self) {
         if self.shared.idle.searching.fetch_sub(1, Ordering::SeqCst) == 1
-            && self.shared.seats.len() > 1
+            && self.shared.worker_slots.len() > 1
         {
             // SeqCst: between the count and the look; pairs with the fence in
             // `notify_sleepers`.
@@ -454,10 +459,10 @@ impl Worker {
         }
     }
 
-    fn can_feed(&self) -> bool {
+    fn can_run_stack_waiter(&self) -> bool {
         // SAFETY: a ULT that waits for a stack is alive.
-        let can = |slot: Slot| self.has_spare_stack(unsafe { slot.as_ref() }.class());
-        !self.shared.hungry.is_empty() && self.shared.hungry.is_first(can)
+        let can = |slot: TaskSlot| self.has_spare_stack(unsafe { slot.as_ref() }.class());
+        !self.shared.stack_waiters.is_empty() && self.shared.stack_waiters.is_first(can)
     }
 }
 

@@ -1,35 +1,35 @@
-//! What a worker takes from other workers: what they have laid out in their
-//! offers, and by work stealing what they have not.
+//! What a worker takes from other workers: what they have published in their
+//! public slots, and by work stealing what they have not.
 //!
 //! A theft takes a barrier on all processors, see `deque`, and on a virtual
-//! machine that stops its victim for microseconds. So a worker that pushes lays
-//! the oldest of several ULTs out in advance, see `offer`, and a worker that has
+//! machine that stops its victim for microseconds. So a worker that pushes puts
+//! the oldest of several ULTs out in advance, see `public_slot`, and a worker that has
 //! nothing takes them with a swap. For a while ([`PATIENCE`]) a worker that
-//! searches looks only at its mail and at the offers, and then it steals: from
-//! workers that do not push, and mail from workers that do not take it, perhaps
+//! searches looks only at its hand-off slot and at the public slots, and then it steals: from
+//! workers that do not push, and from hand-off slots that their workers do not empty, perhaps
 //! because their OS threads do not run.
 
-use super::{Seen, Worker};
-use crate::deque::{Deque, Steal};
-use crate::mail::Mail;
-use crate::sched::record::Kind;
-use crate::slab::Slot;
+use super::thread::{LoneUlt, Worker};
+use crate::deque::{Steal, WorkDeque};
+use crate::handoff::HandoffSlot;
+use crate::sched::record::EventKind;
+use crate::slab::TaskSlot;
 use crate::task::Task;
 use core::cell::Cell;
 use core::ptr::NonNull;
 use tsumugi_core::stats::Counter;
 
 impl Worker {
-    /// Takes what another worker has laid out. It looks first where it found
+    /// Takes what another worker has published. It looks first where it found
     /// something last time.
     #[inline]
-    pub(super) fn take_offered(&self) -> Option<Slot> {
-        let seats = &self.shared.seats;
+    pub(super) fn take_public(&self) -> Option<TaskSlot> {
+        let worker_slots = &self.shared.worker_slots;
         let mut at = self.asked.get();
-        for _ in 1..seats.len() {
-            if let Some(letter) = seats[at].offer.take() {
+        for _ in 1..worker_slots.len() {
+            if let Some(batch) = worker_slots[at].public_slot.take() {
                 self.asked.set(at);
-                return Some(self.open_letter(letter));
+                return Some(self.accept_batch(batch));
             }
             at = self.after(at);
         }
@@ -38,7 +38,7 @@ impl Worker {
 
     /// Returns the next of the other workers.
     fn after(&self, worker: usize) -> usize {
-        let workers = self.shared.seats.len();
+        let workers = self.shared.worker_slots.len();
         let mut next = (worker + 1) % workers;
         if next == self.index {
             next = (next + 1) % workers;
@@ -47,9 +47,9 @@ impl Worker {
     }
 
     /// Steals, if this search has been patient.
-    pub(super) fn steal(&self) -> Option<Slot> {
-        let seats = &self.shared.seats;
-        if seats.len() == 1 {
+    pub(super) fn steal(&self) -> Option<TaskSlot> {
+        let worker_slots = &self.shared.worker_slots;
+        if worker_slots.len() == 1 {
             return None;
         }
         // Until its patience is over it reads no queue of other workers: a load
@@ -60,22 +60,24 @@ impl Worker {
             return None;
         }
         let start = self.random() as usize;
-        for offset in 0..seats.len() {
-            let victim = start.wrapping_add(offset) % seats.len();
-            let seat = &seats[victim];
-            let nothing = seat.ready.is_empty() && seat.yielded.is_empty() && !seat.mail.is_full();
+        for offset in 0..worker_slots.len() {
+            let victim = start.wrapping_add(offset) % worker_slots.len();
+            let worker_slot = &worker_slots[victim];
+            let nothing = worker_slot.ready.is_empty()
+                && worker_slot.yielded.is_empty()
+                && !worker_slot.handoff.is_full();
             if victim == self.index || nothing {
                 continue;
             }
-            if let Some(slot) = self.intercept(&seat.mail) {
+            if let Some(slot) = self.intercept(&worker_slot.handoff) {
                 return Some(slot);
             }
             let stolen = self
-                .steal_from(&self.lonely[victim][0], &seat.ready)
-                .or_else(|| self.steal_from(&self.lonely[victim][1], &seat.yielded));
+                .steal_from(&self.lonely[victim][0], &worker_slot.ready)
+                .or_else(|| self.steal_from(&self.lonely[victim][1], &worker_slot.yielded));
             if let Some(slot) = stolen {
                 self.count(Counter::Steals);
-                self.note(Kind::Steal, slot);
+                self.note(EventKind::Steal, slot);
                 return stolen;
             }
         }
@@ -83,9 +85,9 @@ impl Worker {
     }
 
     /// Takes a ULT that was sent to a worker and that the worker has not taken.
-    fn intercept(&self, mail: &Mail<Task>) -> Option<Slot> {
-        let slot = self.open_letter(mail.intercept()?);
-        // SAFETY: the ULT was taken out of the mail, so it is this worker's.
+    fn intercept(&self, handoff: &HandoffSlot<Task>) -> Option<TaskSlot> {
+        let slot = self.accept_batch(handoff.intercept()?);
+        // SAFETY: the ULT was taken out of the hand-off slot, so it is this worker's.
         if unsafe { slot.as_ref() }.is_plain() {
             return Some(slot);
         }
@@ -97,7 +99,7 @@ impl Worker {
     /// Takes the oldest ULT of a queue, and of a long queue some more to keep. A
     /// lone ULT is left to its worker until it is seen a second time, because
     /// most lone ULTs are about to be joined.
-    fn steal_from(&self, lonely: &Cell<Seen>, queue: &Deque<Task>) -> Option<Slot> {
+    fn steal_from(&self, lonely: &Cell<LoneUlt>, queue: &WorkDeque<Task>) -> Option<TaskSlot> {
         let wants = |task: *mut Task| {
             // SAFETY: descriptors stay as long as the scheduler, whichever ULT
             // has this one now.
@@ -105,8 +107,8 @@ impl Worker {
             // The model need not look at everything twice.
             lonely.replace(seen) == seen || cfg!(tsumugi_loom)
         };
-        // SAFETY: we are the owner of our own seat.
-        let keep = |task: *mut Task| unsafe { self.seat().ready.push(task) };
+        // SAFETY: we are the owner of our own worker slot.
+        let keep = |task: *mut Task| unsafe { self.worker_slot().ready.push(task) };
         match queue.steal(wants, keep) {
             Steal::Taken(task) => NonNull::new(task),
             Steal::Empty | Steal::Lost => None,
@@ -125,5 +127,5 @@ impl Worker {
 }
 
 /// Rounds of a search before the worker steals. A barrier on all processors takes
-/// microseconds, and in most cases ULTs are laid out sooner.
+/// microseconds, and in most cases ULTs are published sooner.
 const PATIENCE: u32 = if cfg!(tsumugi_loom) { 0 } else { 64 };

@@ -2,20 +2,18 @@
 //! leaves.
 //!
 //! A new ULT for which there is no stack waits in a queue that all workers share
-//! (it is hungry), and is queued to run (it is fed) when a stack is given back.
+//! and is queued to run when a stack is given back.
 
-use super::Worker;
+use super::thread::Worker;
 use crate::overflow::Overflow;
-#[cfg(all(feature = "std", not(tsumugi_loom)))]
-use crate::sched::current;
-use crate::slab::Slot;
-use crate::stack::{Class, Head, Stack};
+use crate::slab::TaskSlot;
+use crate::stack::{Class, Stack, StackHead};
 use crate::task::Task;
 
 impl Worker {
     /// Takes a free descriptor.
     #[inline]
-    pub(crate) fn slot(&self) -> Slot {
+    pub(crate) fn slot(&self) -> TaskSlot {
         self.slots.with_mut(|cache| {
             // SAFETY: the cache is this thread's own, and `take` does not access
             // it by another way.
@@ -29,7 +27,7 @@ impl Worker {
     ///
     /// As for `Slab::put`; this is the calling thread's worker.
     #[inline]
-    pub(crate) unsafe fn release(&self, slot: Slot) {
+    pub(crate) unsafe fn release(&self, slot: TaskSlot) {
         // SAFETY: the cache is this thread's own; by the caller's contract the
         // slot may be put back.
         self.slots.with_mut(|cache| unsafe { self.shared.slab.put(slot, &mut *cache) });
@@ -42,7 +40,7 @@ impl Worker {
     ///
     /// The task is this worker's.
     #[inline(always)]
-    pub(super) unsafe fn stack_of<'a>(&self, task: &'a Task) -> Option<&'a Head> {
+    pub(super) unsafe fn stack_of<'a>(&self, task: &'a Task) -> Option<&'a StackHead> {
         // SAFETY: by the caller's contract the task is this worker's.
         if let Some(head) = unsafe { task.head() } {
             return Some(head);
@@ -63,34 +61,34 @@ impl Worker {
         // SAFETY: the cache is this thread's own, and `put` does not access it by
         // another way.
         self.stacks.with_mut(|cache| self.shared.stacks.put(stack, unsafe { &mut *cache }));
-        if let Some(fed) = self.feed() {
-            self.route(fed);
+        if let Some(resumed) = self.resume_stack_waiter() {
+            self.route(resumed);
         }
     }
 
     /// Makes a new ULT wait until another one ends, because no stack is free.
     #[cold]
-    pub(super) fn starve(&self, slot: Slot) {
-        self.shared.hungry.push(slot);
+    pub(super) fn wait_for_stack(&self, slot: TaskSlot) {
+        self.shared.stack_waiters.push(slot);
         // Another worker may have stacks in its cache.
         self.shared.notify_sleepers();
     }
 
     /// Takes a new ULT that waited for a stack, if there is a stack now.
     #[inline]
-    pub(super) fn feed(&self) -> Option<Slot> {
-        if self.shared.hungry.is_empty() { None } else { self.feed_hungry() }
+    pub(super) fn resume_stack_waiter(&self) -> Option<TaskSlot> {
+        if self.shared.stack_waiters.is_empty() { None } else { self.resume_first_waiter() }
     }
 
     #[cold]
-    fn feed_hungry(&self) -> Option<Slot> {
-        let fed = self.shared.hungry.pop(|slot| {
+    fn resume_first_waiter(&self) -> Option<TaskSlot> {
+        let resumed = self.shared.stack_waiters.pop(|slot| {
             // SAFETY: a ULT that waits for a stack is alive, and the queue is
             // locked meanwhile.
             self.has_spare_stack(unsafe { slot.as_ref().class() })
         })?;
         // SAFETY: the ULT waited for a stack, and is in no queue.
-        match unsafe { fed.as_ref() }.worker() {
+        match unsafe { resumed.as_ref() }.worker() {
             Some(worker) if worker != self.index => {
                 // The other worker cannot take a stack out of this worker's cache.
                 self.stacks.with_mut(|cache| {
@@ -98,10 +96,10 @@ impl Worker {
                     // not access it by another way.
                     self.shared.stacks.drain(unsafe { &mut *cache })
                 });
-                self.route(fed);
+                self.route(resumed);
                 None
             }
-            _ => Some(fed),
+            _ => Some(resumed),
         }
     }
 
@@ -111,7 +109,7 @@ impl Worker {
     }
 
     #[inline(always)]
-    pub(super) fn check_canary(&self, slot: Slot, head: &Head) {
+    pub(super) fn check_canary(&self, slot: TaskSlot, head: &StackHead) {
         if !head.is_intact() {
             // SAFETY: the task is this worker's.
             let task = unsafe { slot.as_ref() };
@@ -120,21 +118,4 @@ impl Worker {
             Overflow { id: task.slot().into(), name, stack_bytes: head.bytes() }.abort()
         }
     }
-}
-
-/// Called by `overflow` in a signal handler: returns the overflow if `at` is in
-/// the guard page of the ULT that runs on this thread.
-#[cfg(all(feature = "std", not(tsumugi_loom)))]
-pub(in crate::sched) fn overflow_at(at: usize) -> Option<Overflow<'static>> {
-    // SAFETY: the pointer is this thread's own worker; the thread was stopped in
-    // the middle of the worker's ULT.
-    let task = unsafe { current::worker()?.as_ref().current()?.as_ref() };
-    // SAFETY: the task runs.
-    let head = unsafe { task.head() }?;
-    head.is_guard(at).then(|| Overflow {
-        id: task.slot().into(),
-        // SAFETY: as above; the task runs, so it is not cleared.
-        name: unsafe { task.name() },
-        stack_bytes: head.bytes(),
-    })
 }

@@ -8,22 +8,34 @@ mod queue;
 mod search;
 mod steal;
 
+use super::follow::Served;
+use super::thread::Worker;
 use super::*;
 use crate::area::StackArea;
 use crate::check::SuspensionCheck;
+use crate::handoff::HandoffBatch;
 use crate::inject::Linked;
-use crate::mail::Letter;
+use crate::pool::WorkerCache;
 use crate::sched::Progress;
-use crate::sched::shared::Tower;
+use crate::sched::current;
+use crate::sched::doorbells::Doorbells;
+use crate::sched::shared::SchedulerShared;
 use crate::sched::turn::SWITCH;
-use crate::stack::{Guards, Stacks};
-use crate::task::Traits;
-use std::cell::RefCell;
-use tsumugi_core::sync::AtomicBool;
+use crate::sched::waker::wake;
+use crate::slab::TaskSlot;
+use crate::stack::{Guards, StackHead, Stacks};
+use crate::task::{SuspendRequest, Task, Traits};
+use std::cell::{Cell, RefCell};
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+use tsumugi_core::stats::Counter;
+use tsumugi_core::sync::{AtomicBool, Ordering};
+use tsumugi_core::time::Instant;
+use tsumugi_core::wait::Waker;
 
 /// A scheduler and its workers.
 pub(in crate::sched) struct Bench {
-    pub(in crate::sched) shared: Arc<Shared>,
+    pub(in crate::sched) shared: Arc<SchedulerShared>,
     pub(in crate::sched) workers: Vec<Worker>,
     pub(in crate::sched) script: Arc<Script>,
 }
@@ -124,8 +136,14 @@ impl Bench {
         let script = Arc::new(Script::default());
         let area = StackArea::map(StackArea::bytes_for(STACKS, STACK, STACK)).unwrap();
         let stacks = Stacks::new(area, STACK, STACK, Guards::Canaries, Task::live).unwrap();
-        let mut shared =
-            Shared::new(workers, stacks, Tower::own(), script.clone(), spin, inline_bytes);
+        let mut shared = SchedulerShared::new(
+            workers,
+            stacks,
+            Doorbells::own(),
+            script.clone(),
+            spin,
+            inline_bytes,
+        );
         shared.check_suspensions(check);
         let shared = Arc::new(shared);
         let workers = (0..workers).map(|index| Worker::new(shared.clone(), index)).collect();
@@ -133,7 +151,7 @@ impl Bench {
     }
 
     /// Makes a ULT that never ran.
-    pub(in crate::sched) fn new_ult(&self, traits: Traits) -> Slot {
+    pub(in crate::sched) fn new_ult(&self, traits: Traits) -> TaskSlot {
         let slot = self.shared.slab.take_shared(self.shared.home());
         // SAFETY: the slot was free, and is the test's now.
         unsafe {
@@ -144,33 +162,33 @@ impl Bench {
     }
 
     /// Makes a ULT that yielded, or was woken.
-    pub(in crate::sched) fn ready(&self) -> Slot {
+    pub(in crate::sched) fn ready(&self) -> TaskSlot {
         let slot = self.new_ult(Traits::default());
         task(slot).set_runnable();
         slot
     }
 
     /// Makes several ULTs that yielded, or were woken.
-    fn several(&self, count: usize) -> Vec<Slot> {
+    fn several(&self, count: usize) -> Vec<TaskSlot> {
         (0..count).map(|_| self.ready()).collect()
     }
 
     /// Makes a ULT that must stay on a worker.
-    pub(in crate::sched) fn pinned(&self, worker: usize) -> Slot {
+    pub(in crate::sched) fn pinned(&self, worker: usize) -> TaskSlot {
         let slot = self.new_ult(Traits { worker: Some(worker), ..Traits::default() });
         task(slot).set_runnable();
         slot
     }
 
     /// Makes a ULT that comes before all others.
-    pub(in crate::sched) fn urgent(&self) -> Slot {
+    pub(in crate::sched) fn urgent(&self) -> TaskSlot {
         let slot = self.new_ult(Traits { urgent: true, ..Traits::default() });
         task(slot).set_runnable();
         slot
     }
 
     /// Makes a ULT that sleeps, and ran last on that worker.
-    pub(in crate::sched) fn sleeping(&self, worker: usize) -> Slot {
+    pub(in crate::sched) fn sleeping(&self, worker: usize) -> TaskSlot {
         let slot = self.new_ult(Traits::default());
         task(slot).set_last(worker);
         task(slot).set_sleeping();
@@ -214,13 +232,13 @@ impl Bench {
         &self,
         worker: usize,
         step: impl FnMut(&'static str) -> bool,
-    ) -> Option<Slot> {
+    ) -> Option<TaskSlot> {
         self.with_steps(step, || self.workers[worker].find())
     }
 
     /// Returns what a worker finds; `None` if it has nothing to run after one look at all queues.
     /// That is its last look, because the workers are stopped then.
-    pub(in crate::sched) fn find(&self, worker: usize) -> Option<Slot> {
+    pub(in crate::sched) fn find(&self, worker: usize) -> Option<TaskSlot> {
         let mut searches = false;
         let step = |call| {
             searches |= call == "idle";
@@ -233,7 +251,7 @@ impl Bench {
     }
 
     /// Returns all that a worker finds.
-    fn find_all(&self, worker: usize) -> Vec<Slot> {
+    fn find_all(&self, worker: usize) -> Vec<TaskSlot> {
         core::iter::from_fn(|| self.find(worker)).collect()
     }
 
@@ -247,23 +265,23 @@ impl Bench {
 
     fn counted(&self, worker: usize, counter: Counter) -> u64 {
         self.workers[worker].tell();
-        self.shared.seats[worker].counters.snapshot()[counter]
+        self.shared.worker_slots[worker].counters.snapshot()[counter]
     }
 }
 
 /// Returns the ULT that has this descriptor.
-pub(in crate::sched) fn task<'a>(slot: Slot) -> &'a Task {
+pub(in crate::sched) fn task<'a>(slot: TaskSlot) -> &'a Task {
     // SAFETY: descriptors stay as long as the bench.
     unsafe { slot.as_ref() }
 }
 
 /// Links each ULT to the one before it.
-fn chain(slots: &[Slot]) -> Letter<Task> {
+fn chain(slots: &[TaskSlot]) -> HandoffBatch<Task> {
     let nexts = slots[1..].iter().map(|slot| slot.as_ptr()).chain([ptr::null_mut()]);
     for (slot, next) in slots.iter().zip(nexts) {
         task(*slot).link().store(next, Ordering::Relaxed);
     }
-    Letter { first: slots[0], more: slots.len() > 1 }
+    HandoffBatch { first: slots[0], more: slots.len() > 1 }
 }
 
 const STACKS: usize = 8;

@@ -2,7 +2,7 @@
 //! another context, a context tells its resumer to resume the other.
 
 use super::{Left, Life};
-use crate::stack::{Head, Stack};
+use crate::stack::{Stack, StackHead};
 use core::convert::Infallible;
 use core::mem::MaybeUninit;
 use core::ptr::{self, NonNull};
@@ -18,7 +18,7 @@ pub(crate) struct Switch {
 }
 
 /// The place to which contexts leave: corosensei keeps it.
-pub(crate) struct Link;
+pub(crate) struct ResumeLink;
 
 /// The place where a context left off: corosensei keeps it too.
 pub(crate) struct Saved;
@@ -37,7 +37,7 @@ impl Saved {
     pub(crate) fn fetch(&self) {}
 }
 
-impl Link {
+impl ResumeLink {
     pub(crate) fn new() -> Self {
         Self
     }
@@ -60,7 +60,7 @@ impl Switch {
     /// the switch stays in place.
     pub(in crate::stack) unsafe fn begin(&self, top: *mut u8, run: Life) {
         let this = self as *const Self;
-        let stack = Stack(NonNull::new(top.cast::<Head>()).expect("no stack ends at 0"));
+        let stack = Stack(NonNull::new(top.cast::<StackHead>()).expect("no stack ends at 0"));
         let context =
             Context::with_stack(stack, move |yielder: &Yielder<*const (), Left>, mut life| {
                 // SAFETY: a switch stays as long as its stack, and we run on this
@@ -87,7 +87,7 @@ impl Switch {
     pub(in crate::stack) unsafe fn resume(
         &self,
         _saved: &Saved,
-        _link: &Link,
+        _link: &ResumeLink,
         life: *const (),
     ) -> Left {
         let mut this = self;
@@ -113,7 +113,7 @@ impl Switch {
     ///
     /// The context is suspended, and belongs to the caller.
     #[inline(always)]
-    pub(in crate::stack) unsafe fn relink(&self, _link: &Link) {}
+    pub(in crate::stack) unsafe fn relink(&self, _link: &ResumeLink) {}
 
     /// Leaves to the resumer; returns when the context is resumed, perhaps by another
     /// thread.

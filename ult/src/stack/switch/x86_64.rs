@@ -39,7 +39,7 @@ use core::ptr;
 pub(crate) struct Switch {
     /// The context's place while no ULT has the stack.
     idle: Saved,
-    link: Cell<*const Link>,
+    link: Cell<*const ResumeLink>,
     #[cfg(tsumugi_tsan)]
     fiber: Fiber,
 }
@@ -79,13 +79,13 @@ impl Saved {
 /// The place to which contexts leave when they are suspended: the words of the
 /// resumer.
 #[repr(C)]
-pub(crate) struct Link {
+pub(crate) struct ResumeLink {
     words: Cell<usize>,
     #[cfg(tsumugi_tsan)]
     fiber: Fiber,
 }
 
-impl Link {
+impl ResumeLink {
     pub(crate) fn new() -> Self {
         Self {
             words: Cell::new(0),
@@ -140,7 +140,7 @@ impl Switch {
     pub(in crate::stack) unsafe fn resume(
         &self,
         saved: &Saved,
-        link: &Link,
+        link: &ResumeLink,
         life: *const (),
     ) -> Left {
         let left;
@@ -179,7 +179,7 @@ impl Switch {
     /// The context is suspended, and belongs to the caller; the link stays until the
     /// context is linked anew.
     #[inline(always)]
-    pub(in crate::stack) unsafe fn relink(&self, link: &Link) {
+    pub(in crate::stack) unsafe fn relink(&self, link: &ResumeLink) {
         self.link.set(link);
     }
 

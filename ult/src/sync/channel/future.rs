@@ -5,9 +5,9 @@
 //! was handed in the meantime.
 
 use super::error::{RecvError, SendError};
+use super::shared::{ChannelShared, put, take};
 use super::state::{Put, Take};
-use super::{Shared, put, take};
-use crate::sync::queue::{self, Node, Wake};
+use crate::sync::queue::{self, WaitNode, Wake};
 use core::fmt;
 use core::future::Future;
 use core::marker::PhantomPinned;
@@ -16,9 +16,9 @@ use core::task::{Context, Poll};
 
 /// Sends one value, see [`Sender::send_async`](super::Sender::send_async).
 pub struct Send<'a, T> {
-    shared: &'a Shared<T>,
+    shared: &'a ChannelShared<T>,
     value: Option<T>,
-    node: Node,
+    node: WaitNode,
     waits: bool,
     _pinned: PhantomPinned,
 }
@@ -26,9 +26,9 @@ pub struct Send<'a, T> {
 /// Receives one value, see
 /// [`Receiver::recv_async`](super::Receiver::recv_async).
 pub struct Recv<'a, T> {
-    shared: &'a Shared<T>,
+    shared: &'a ChannelShared<T>,
     value: Option<T>,
-    node: Node,
+    node: WaitNode,
     waits: bool,
     _pinned: PhantomPinned,
 }
@@ -39,15 +39,15 @@ unsafe impl<T: core::marker::Send> core::marker::Send for Send<'_, T> {}
 unsafe impl<T: core::marker::Send> core::marker::Send for Recv<'_, T> {}
 
 impl<'a, T> Send<'a, T> {
-    pub(super) fn new(shared: &'a Shared<T>, value: T) -> Self {
-        let (node, _pinned) = (Node::new(), PhantomPinned);
+    pub(super) fn new(shared: &'a ChannelShared<T>, value: T) -> Self {
+        let (node, _pinned) = (WaitNode::new(), PhantomPinned);
         Self { shared, value: Some(value), node, waits: false, _pinned }
     }
 }
 
 impl<'a, T> Recv<'a, T> {
-    pub(super) fn new(shared: &'a Shared<T>) -> Self {
-        Self { shared, value: None, node: Node::new(), waits: false, _pinned: PhantomPinned }
+    pub(super) fn new(shared: &'a ChannelShared<T>) -> Self {
+        Self { shared, value: None, node: WaitNode::new(), waits: false, _pinned: PhantomPinned }
     }
 }
 
@@ -80,7 +80,7 @@ impl<T> Future for Send<'_, T> {
                 unsafe {
                     let outcome = state.put(&mut *slot, &mut served);
                     if let Put::Full = outcome {
-                        *node = Node::new().with_slot(slot.cast());
+                        *node = WaitNode::new().with_slot(slot.cast());
                         state.senders_waiting.push(node, wake);
                     }
                     outcome
@@ -126,7 +126,7 @@ impl<T> Future for Recv<'_, T> {
                 // SAFETY: the future is pinned, and takes the node out before it
                 // is gone.
                 unsafe {
-                    *node = Node::new().with_slot(slot.cast());
+                    *node = WaitNode::new().with_slot(slot.cast());
                     state.receivers_waiting.push(node, wake);
                 }
             }

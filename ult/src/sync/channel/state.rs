@@ -4,20 +4,20 @@
 //! While there are both senders and receivers: either the buffer is empty or no
 //! receiver waits, and either the buffer has room or no sender waits.
 
-use crate::sync::queue::{Queue, Wake};
+use crate::sync::queue::{WaitQueue, Wake};
 use alloc::collections::VecDeque;
-use tsumugi_core::sync::mutant;
+use tsumugi_core::mutate;
 
-pub(super) struct State<T> {
+pub(super) struct ChannelState<T> {
     buffer: VecDeque<T>,
     /// How many values fit; `usize::MAX` for any number.
     capacity: usize,
     pub(super) senders: usize,
     pub(super) receivers: usize,
     /// The senders that wait. Their slots are `Option<T>`, full.
-    pub(super) senders_waiting: Queue,
+    pub(super) senders_waiting: WaitQueue,
     /// The receivers that wait. Their slots are `Option<T>`, empty.
-    pub(super) receivers_waiting: Queue,
+    pub(super) receivers_waiting: WaitQueue,
 }
 
 /// What `put` did with a value.
@@ -35,9 +35,9 @@ pub(super) enum Take<T> {
 }
 
 // SAFETY: the slots to which the queues point are `Option<T>`s of waiters.
-unsafe impl<T: Send> Send for State<T> {}
+unsafe impl<T: Send> Send for ChannelState<T> {}
 
-impl<T> State<T> {
+impl<T> ChannelState<T> {
     pub(super) fn bounded(capacity: usize) -> Self {
         Self::new(VecDeque::with_capacity(capacity), capacity)
     }
@@ -52,8 +52,8 @@ impl<T> State<T> {
             capacity,
             senders: 1,
             receivers: 1,
-            senders_waiting: Queue::new(),
-            receivers_waiting: Queue::new(),
+            senders_waiting: WaitQueue::new(),
+            receivers_waiting: WaitQueue::new(),
         }
     }
 
@@ -120,7 +120,7 @@ impl<T> State<T> {
 
     /// Does what [`take`](Self::take) does, for a receiver that is about to wait.
     pub(super) fn take_again(&mut self, served: &mut Option<Wake>) -> Take<T> {
-        if mutant("channel_no_second_look") { Take::Empty } else { self.take(served) }
+        mutate!("channel_no_second_look": self.take(served) => Take::Empty)
     }
 
     /// Puts back a value that a receiver was handed and did not take. The caller

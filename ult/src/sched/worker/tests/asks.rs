@@ -2,17 +2,17 @@
 //! and of the rules that it checks.
 
 use super::*;
-use crate::check::{Record, SuspensionCheck};
+use crate::check::{SuspensionCheck, SuspensionRecord};
 use crate::local::Locals;
-use crate::sched::record::{Events, Kind, WORDS, Wanted};
+use crate::sched::record::{EventKind, Events, WORDS, WorkerRequests};
 use crate::stack::Class;
-use crate::task::State;
+use crate::task::UltState;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use tsumugi_core::sync::AtomicU64;
 use tsumugi_core::wait::Reason;
 
 /// Makes a ULT that runs on the first worker.
-fn running(bench: &Bench, traits: Traits) -> (Slot, &Head) {
+fn running(bench: &Bench, traits: Traits) -> (TaskSlot, &StackHead) {
     let slot = bench.new_ult(traits);
     // SAFETY: the ULT is the test's.
     let head = unsafe { bench.workers[0].stack_of(task(slot)) }.unwrap();
@@ -22,7 +22,11 @@ fn running(bench: &Bench, traits: Traits) -> (Slot, &Head) {
 }
 
 /// Makes the first worker do what the ULT requests.
-fn serve(bench: &Bench, (slot, head): (Slot, &Head), mut request: Request) -> Served {
+fn serve(
+    bench: &Bench,
+    (slot, head): (TaskSlot, &StackHead),
+    mut request: SuspendRequest,
+) -> Served {
     // SAFETY: the request is on this frame.
     unsafe { bench.workers[0].serve(slot, head, &raw mut request) }
 }
@@ -34,7 +38,7 @@ fn a_ult_that_asks_for_sleep_sleeps_unless_its_commit_refuses() {
         let ult = running(&bench, Traits::default());
         task(ult.0).set_last(1);
         let mut commit = |_| {
-            assert_eq!(task(ult.0).state(), Some(State::Sleeping));
+            assert_eq!(task(ult.0).state(), Some(UltState::Sleeping));
             agrees
         };
         let commit: &mut dyn FnMut(Waker) -> bool = &mut commit;
@@ -46,7 +50,7 @@ fn a_ult_that_asks_for_sleep_sleeps_unless_its_commit_refuses() {
                 *mut (dyn FnMut(Waker) -> bool + 'static),
             >(commit)
         };
-        let served = serve(&bench, ult, Request::Sleep(commit));
+        let served = serve(&bench, ult, SuspendRequest::Sleep(commit));
         assert_eq!(matches!(served, Served::Gone), agrees);
         assert_eq!(matches!(served, Served::Stays), !agrees);
         assert_eq!(task(ult.0).is_ready(), !agrees);
@@ -60,7 +64,7 @@ fn a_ult_that_asks_for_the_os_stack_comes_back() {
     let bench = Bench::new(1, 0);
     let ult = running(&bench, Traits::default());
     let mut ran = || ();
-    let served = serve(&bench, ult, Request::OnOsStack(&raw mut ran));
+    let served = serve(&bench, ult, SuspendRequest::OnOsStack(&raw mut ran));
     assert!(matches!(served, Served::Stays) && bench.workers[0].comes_back.get());
 }
 
@@ -75,13 +79,13 @@ fn a_ult_that_lets_its_child_run_first_is_queued_where_it_may_run() {
         let bench = Bench::new(1, 0);
         let ult = running(&bench, traits);
         let child = bench.new_ult(Traits::default());
-        let served = serve(&bench, ult, Request::RunFirst(child));
+        let served = serve(&bench, ult, SuspendRequest::RunFirst(child));
         assert!(matches!(served, Served::Gone) && task(ult.0).is_ready());
         assert_eq!(bench.workers[0].next.get(), child.as_ptr());
         assert_eq!(bench.workers[0].own_count.get() == 1, traits.worker.is_some());
         assert_eq!(bench.shared.urgent.is_empty(), !traits.urgent);
         let plain = traits.worker.is_none() && !traits.urgent;
-        assert_eq!(bench.shared.seats[0].ready.is_empty(), !plain);
+        assert_eq!(bench.shared.worker_slots[0].ready.is_empty(), !plain);
     }
 }
 
@@ -101,7 +105,7 @@ fn a_worker_reports_its_run_and_returns_its_caches() {
         assert_eq!(bench.script.calls(), ["start", "idle", "busy"]);
         assert!(current::worker().is_none());
         assert_eq!(bench.shared.slab.take_shared(bench.shared.home()), slot);
-        assert!(bench.shared.stacks.has_spare(Class::default(), &Cache::new()));
+        assert!(bench.shared.stacks.has_spare(Class::default(), &WorkerCache::new()));
         assert_eq!(bench.shared.parks().is_of(worker.name()), workers == 1);
         assert_eq!(bench.shared.parks().is_shared(), workers == 2);
     }
@@ -114,12 +118,15 @@ fn events_are_recorded_while_a_trace_is_taken() {
     let word = || [const { AtomicU64::new(0) }; WORDS];
     let events =
         Events { head: AtomicU64::new(0), slots: core::iter::repeat_with(word).take(64).collect() };
-    bench.shared.seats[0].notes.events.store((&raw const events).cast_mut(), Ordering::Release);
+    bench.shared.worker_slots[0]
+        .notes
+        .events
+        .store((&raw const events).cast_mut(), Ordering::Release);
     let pushed = bench.ready();
     // Nothing is recorded here.
     worker.spawned(bench.ready());
     assert_eq!(bench.find(0).map(|slot| task(slot).is_ready()), Some(true));
-    bench.shared.wanted.0.store(Wanted::TRACE, Ordering::Relaxed);
+    bench.shared.wanted.0.store(WorkerRequests::TRACE, Ordering::Relaxed);
     worker.spawned(pushed);
     assert_eq!(bench.find(0), Some(pushed));
     for slot in [bench.ready(), bench.new_ult(Traits::default())] {
@@ -130,11 +137,11 @@ fn events_are_recorded_while_a_trace_is_taken() {
     // SAFETY: as above.
     unsafe { bench.shared.push_urgent(bench.urgent()) };
     assert!(bench.find(0).is_some());
-    worker.open_letter(bench.sleeping(0).into());
-    worker.open_letter(bench.ready().into());
-    // SAFETY: this thread acts as the owner of the seat.
+    worker.accept_batch(bench.sleeping(0).into());
+    worker.accept_batch(bench.ready().into());
+    // SAFETY: this thread acts as the owner of the worker slot.
     bench.several(2).iter().for_each(|slot| unsafe {
-        bench.shared.seats[1].ready.push(slot.as_ptr());
+        bench.shared.worker_slots[1].ready.push(slot.as_ptr());
     });
     assert!(worker.steal().is_some());
     // SAFETY: the ULTs' wakers do not exist anywhere else.
@@ -150,28 +157,28 @@ fn events_are_recorded_while_a_trace_is_taken() {
         })
         .collect();
     let (spawn, wake) = ("spawn".len() as u64, "wake".len() as u64);
-    let come = Kind::Come as u64;
-    let steal = Kind::Steal as u64;
+    let come = EventKind::Come as u64;
+    let steal = EventKind::Steal as u64;
     let expected = [
-        (Kind::Spawn as u64, 0),
+        (EventKind::Spawn as u64, 0),
         (come, wake),
         (come, spawn),
         (come, wake),
         (come, wake),
         (steal, 0),
         (steal, 0),
-        (Kind::Wake as u64, 0),
-        (Kind::Wake as u64, 0),
+        (EventKind::Wake as u64, 0),
+        (EventKind::Wake as u64, 0),
     ];
     assert_eq!(seen, expected);
-    bench.shared.wanted.0.store(Wanted::CHECK, Ordering::Relaxed);
+    bench.shared.wanted.0.store(WorkerRequests::CHECK, Ordering::Relaxed);
     worker.spawned(bench.ready());
     assert_eq!(
         events.head.load(Ordering::Relaxed),
         head,
         "the requested events do not include this one"
     );
-    bench.shared.seats[0].notes.events.store(ptr::null_mut(), Ordering::Release);
+    bench.shared.worker_slots[0].notes.events.store(ptr::null_mut(), Ordering::Release);
 }
 
 /// Runs `f` while this thread unwinds.
@@ -214,11 +221,11 @@ fn a_ult_that_comes_back_is_unchanged_with_and_without_a_trace() {
         let bench = Bench::checked(1, SuspensionCheck::Panic);
         let (worker, slot) = (&bench.workers[0], bench.new_ult(Traits::default()));
         if looks {
-            bench.shared.wanted.0.store(Wanted::TRACE, Ordering::Relaxed);
+            bench.shared.wanted.0.store(WorkerRequests::TRACE, Ordering::Relaxed);
         }
         worker.comes_back.set(true);
         while_panicking(|| worker.execute(slot));
-        assert_eq!(task(slot).state(), Some(State::Done));
+        assert_eq!(task(slot).state(), Some(UltState::Done));
         assert!(!worker.panics.get(), "looks: {looks}");
     }
 }
@@ -231,7 +238,7 @@ fn a_suspension_is_checked_where_the_configuration_says_so() {
         let (slot, _) = running(&bench, Traits::default());
         let home = task(slot).locals.with_mut(|locals| locals);
         // SAFETY: the home is the test's own.
-        let record = unsafe { Record::of(home) };
+        let record = unsafe { SuspensionRecord::of(home) };
         let here = Location::caller();
         let told = |number, what| {
             let found = record.ends(number);
@@ -245,7 +252,7 @@ fn a_suspension_is_checked_where_the_configuration_says_so() {
         worker.look_at_join(slot, child);
         told(second, "join");
         let aside = record.begins(here);
-        bench.shared.wanted.0.store(Wanted::CHECK, Ordering::Relaxed);
+        bench.shared.wanted.0.store(WorkerRequests::CHECK, Ordering::Relaxed);
         worker.look_aside(slot, "aside");
         let looked = record.ends(aside).is_some();
         assert_eq!(
@@ -273,16 +280,16 @@ fn each_suspension_on_a_slow_path_was_looked_at() {
     let worker = &bench.workers[0];
     let (slot, head) = running(&bench, Traits::default());
     head.set_reason(&Reason::new("sleep"));
-    bench.shared.wanted.0.store(Wanted::CHECK, Ordering::Relaxed);
+    bench.shared.wanted.0.store(WorkerRequests::CHECK, Ordering::Relaxed);
     let mut never = |_: Waker| panic!("the hub puts it to sleep");
     let ways: [(&str, &mut dyn FnMut()); 3] = [
         ("yield", &mut || assert_eq!(worker.let_run(slot), Some(slot))),
         ("park", &mut || assert_eq!(worker.let_park(slot), None)),
-        ("sleep", &mut || assert!(matches!(worker.let_sleep(slot, &mut never), Way::Ask))),
+        ("sleep", &mut || assert!(matches!(worker.let_sleep(slot, &mut never), SleepOutcome::Ask))),
     ];
     let home = task(slot).locals.with_mut(|locals| locals);
     // SAFETY: the home is the test's own.
-    let record = unsafe { Record::of(home) };
+    let record = unsafe { SuspensionRecord::of(home) };
     let here = Location::caller();
     for (what, suspend) in ways {
         let guard = record.begins(here);
@@ -337,7 +344,7 @@ fn tell_all() {
         assert!(!worker.panics.get());
         let home = task(slot).locals.with_mut(|locals| locals);
         // SAFETY: the home is the test's own.
-        unsafe { Record::of(home) }.begins(Location::caller());
+        unsafe { SuspensionRecord::of(home) }.begins(Location::caller());
         worker.look_first(slot, "test");
         worker.look_first(slot, "test");
         // SAFETY: as above; the ULT is not used any more.

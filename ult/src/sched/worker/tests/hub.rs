@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::stack::Stack;
-use crate::task::{Joiner, State};
+use crate::task::{Joiner, UltState};
 
 /// Makes a ULT that is on a stack, and may run.
-fn begun(bench: &Bench) -> (Slot, &Head) {
+fn begun(bench: &Bench) -> (TaskSlot, &StackHead) {
     let slot = bench.new_ult(Traits::default());
     // SAFETY: the ULT is the test's.
     let head = unsafe { bench.workers[0].stack_of(task(slot)) }.unwrap();
@@ -15,7 +15,7 @@ fn begun(bench: &Bench) -> (Slot, &Head) {
 
 /// Makes a child that was just spawned on the first worker, and the ULT that runs
 /// there.
-fn child_and_joiner(bench: &Bench, child: Traits) -> (Slot, Slot) {
+fn child_and_joiner(bench: &Bench, child: Traits) -> (TaskSlot, TaskSlot) {
     let (joiner, _) = begun(bench);
     bench.workers[0].set_current(joiner);
     let child = bench.new_ult(child);
@@ -23,7 +23,7 @@ fn child_and_joiner(bench: &Bench, child: Traits) -> (Slot, Slot) {
     (child, joiner)
 }
 
-fn claim(bench: &Bench, child: Slot) -> Option<Claim> {
+fn claim(bench: &Bench, child: TaskSlot) -> Option<ClaimMode> {
     // SAFETY: the test has the handle; it suspends nothing.
     unsafe { bench.workers[0].claim(child) }
 }
@@ -43,7 +43,7 @@ fn a_park_records_its_worker_and_its_time() {
         assert_eq!(worker.park(slot, head), !token);
         assert_eq!(task(slot).last(), 0);
         assert_eq!(head.since.load(Ordering::Relaxed), 77);
-        let state = if token { State::Ready } else { State::Sleeping };
+        let state = if token { UltState::Ready } else { UltState::Sleeping };
         assert_eq!(task(slot).state(), Some(state));
         assert_eq!(bench.counted(0, Counter::Parks), 1);
     }
@@ -57,7 +57,7 @@ fn a_sleep_records_its_worker_and_its_time() {
     bench.workers[0].now.set(Instant::from_ns(78));
     bench.workers[0].put_to_sleep(slot, head);
     assert_eq!((task(slot).last(), head.since.load(Ordering::Relaxed)), (0, 78));
-    assert_eq!(task(slot).state(), Some(State::Sleeping));
+    assert_eq!(task(slot).state(), Some(UltState::Sleeping));
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn the_stack_of_an_ended_ult_is_reused() {
     let (slot, head) = begun(&bench);
     let head = ptr::from_ref(head);
     bench.workers[0].finish(slot);
-    assert_eq!(task(slot).state(), Some(State::Done), "the handle still exists");
+    assert_eq!(task(slot).state(), Some(UltState::Done), "the handle still exists");
     let (_, again) = begun(&bench);
     assert!(ptr::eq(again, head));
 }
@@ -130,8 +130,8 @@ fn the_end_of_a_joined_ult_makes_its_joiner_next() {
 fn the_youngest_child_is_run_by_its_joiner() {
     let bench = Bench::new(1, 0);
     let (child, joiner) = child_and_joiner(&bench, Traits::default());
-    assert!(matches!(claim(&bench, child), Some(Claim::Call(host)) if host == joiner));
-    assert!(bench.shared.seats[0].ready.is_empty());
+    assert!(matches!(claim(&bench, child), Some(ClaimMode::Call(host)) if host == joiner));
+    assert!(bench.shared.worker_slots[0].ready.is_empty());
     assert!(claim(&bench, child).is_none(), "the child is in no queue");
     // A child below another ULT in the deque stays where it is.
     bench.workers[0].push(child);
@@ -146,10 +146,10 @@ fn an_offered_child_is_run_by_its_joiner_if_the_queue_is_empty() {
     let younger = bench.ready();
     bench.workers[0].push(younger);
     assert!(claim(&bench, child).is_none());
-    // SAFETY: this thread acts as the owner of the seat.
-    unsafe { bench.shared.seats[0].ready.pop() };
-    assert!(matches!(claim(&bench, child), Some(Claim::Call(host)) if host == joiner));
-    assert!(!bench.shared.seats[0].offer.is_full());
+    // SAFETY: this thread acts as the owner of the worker slot.
+    unsafe { bench.shared.worker_slots[0].ready.pop() };
+    assert!(matches!(claim(&bench, child), Some(ClaimMode::Call(host)) if host == joiner));
+    assert!(!bench.shared.worker_slots[0].public_slot.is_full());
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn a_joiner_without_room_lends_its_place_but_not_its_stack() {
         let child = bench.new_ult(traits);
         bench.workers[0].push(child);
         let claimed = claim(&bench, child);
-        let Some(Claim::Switch(by, head)) = claimed else { panic!("{inline_bytes}") };
+        let Some(ClaimMode::Switch(by, head)) = claimed else { panic!("{inline_bytes}") };
         // SAFETY: the ULT is the test's.
         assert!(by == joiner && ptr::eq(head.as_ptr(), unsafe { task(child).head() }.unwrap()));
     }
@@ -185,10 +185,10 @@ fn a_child_for_which_there_is_no_stack_waits() {
     })
     .collect();
     assert!(claim(&bench, child).is_none());
-    assert!(!bench.shared.hungry.is_empty());
+    assert!(!bench.shared.stack_waiters.is_empty());
     // SAFETY: the ULT is not used any more.
     bench.workers[0].put_stack(unsafe { Stack::from_head(NonNull::from(all[0])) });
-    assert!(bench.shared.hungry.is_empty());
+    assert!(bench.shared.stack_waiters.is_empty());
     assert_eq!(bench.find(0), Some(child));
 }
 
@@ -202,7 +202,7 @@ fn a_child_is_left_to_the_hub_at_fair_turns_and_in_special_cases() {
         bench.workers[0].push(child);
     }
     assert_eq!(claims, 4 * 61 - 1);
-    let against: [fn(&Bench, Slot); 2] = [
+    let against: [fn(&Bench, TaskSlot); 2] = [
         |_, child| task(child).set_runnable(),
         // SAFETY: the ULT is in no queue.
         |bench, _| unsafe { bench.shared.push_urgent(bench.urgent()) },
@@ -212,7 +212,7 @@ fn a_child_is_left_to_the_hub_at_fair_turns_and_in_special_cases() {
         let (child, _) = child_and_joiner(&bench, Traits::default());
         act(&bench, child);
         assert!(claim(&bench, child).is_none());
-        assert!(!bench.shared.seats[0].ready.is_empty());
+        assert!(!bench.shared.worker_slots[0].ready.is_empty());
     }
     let bench = Bench::new(1, 0);
     let keeps_fp = Traits { keeps_fp: true, ..Traits::default() };

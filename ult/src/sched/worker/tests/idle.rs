@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::futex::SystemFutex;
-use crate::sched::record::Wanted;
+use crate::sched::record::WorkerRequests;
 use tsumugi_core::sync::AtomicBool;
 
 /// Runs `at` in the `wanted`th call of that name, and stops the workers `polls`
@@ -12,7 +12,7 @@ fn find_after(
     (call, wanted): (&'static str, usize),
     polls: usize,
     mut at: impl FnMut() -> bool,
-) -> Option<Slot> {
+) -> Option<TaskSlot> {
     let (mut seen, mut polled) = (0, 0);
     let step = |what| {
         polled += usize::from(what == "poll");
@@ -46,36 +46,38 @@ fn with_ringer<R>(bench: &Bench, f: impl FnOnce() -> R) -> R {
 }
 
 /// Puts a ULT into a place.
-type Put = fn(&Bench, Slot);
+type Put = fn(&Bench, TaskSlot);
 
 /// Returns all places where a ULT may appear while a worker searches.
 fn places() -> [(&'static str, Put); 8] {
     [
-        ("mail", |bench, slot| {
-            assert!(bench.shared.seats[0].mail.try_send(slot.into()));
+        ("hand-off slot", |bench, slot| {
+            assert!(bench.shared.worker_slots[0].handoff.try_send(slot.into()));
         }),
-        ("another's offer", |bench, slot| {
-            // SAFETY: this thread acts as the owner of the seat, and the offer is
+        ("another's public slot", |bench, slot| {
+            // SAFETY: this thread acts as the owner of the worker slot, and the public slot is
             // empty.
-            unsafe { bench.shared.seats[1].offer.lay_out(slot.into()) }
+            unsafe { bench.shared.worker_slots[1].public_slot.publish(slot.into()) }
         }),
         ("another's queue", |bench, slot| {
             bench.workers[0].lonely[1][0].set((slot.as_ptr().addr(), task(slot).stamp()));
             // SAFETY: as above.
-            unsafe { bench.shared.seats[1].ready.push(slot.as_ptr()) }
+            unsafe { bench.shared.worker_slots[1].ready.push(slot.as_ptr()) }
         }),
         ("another's yielded", |bench, slot| {
             bench.workers[0].lonely[1][1].set((slot.as_ptr().addr(), task(slot).stamp()));
             // SAFETY: as above.
-            unsafe { bench.shared.seats[1].yielded.push(slot.as_ptr()) }
+            unsafe { bench.shared.worker_slots[1].yielded.push(slot.as_ptr()) }
         }),
         // SAFETY: the ULT is in no queue.
-        ("posted", |bench, slot| unsafe { bench.shared.seats[0].pinned.push(slot.as_ptr()) }),
+        ("posted", |bench, slot| unsafe {
+            bench.shared.worker_slots[0].pinned.push(slot.as_ptr())
+        }),
         // SAFETY: as above.
         ("from outside", |bench, slot| unsafe { bench.shared.inject.push(slot.as_ptr()) }),
         // SAFETY: as above.
         ("urgent", |bench, slot| unsafe { bench.shared.push_urgent(slot) }),
-        ("hungry", |bench, slot| bench.shared.hungry.push(slot)),
+        ("waiters for a stack", |bench, slot| bench.shared.stack_waiters.push(slot)),
     ]
 }
 
@@ -92,7 +94,7 @@ fn a_searcher_finds_a_ult_in_any_place() {
             assert_eq!(found, Some(slot), "{place}");
             assert_eq!(bench.script.calls(), ["idle", "poll", "busy"], "{place}");
             assert_eq!(bench.shared.idle.searching.load(Ordering::Relaxed), 0, "{place}");
-            assert!(!bench.shared.seats[0].mail.is_open(), "{place}");
+            assert!(!bench.shared.worker_slots[0].handoff.is_open(), "{place}");
             assert_eq!(bench.counted(0, Counter::Polls), 1);
         }
     }
@@ -139,13 +141,13 @@ fn a_worker_about_to_sleep_stays_for_a_poll_or_a_stop() {
 }
 
 #[test]
-fn mail_before_a_sleep_is_read() {
+fn a_batch_before_a_sleep_is_taken() {
     for poll in 1..8 {
         let bench = Bench::new(2, 0);
         let slot = bench.sleeping(0);
         bench.workers[0].now.set(Instant::ZERO);
         let send = || {
-            assert!(bench.shared.seats[0].mail.try_send(slot.into()));
+            assert!(bench.shared.worker_slots[0].handoff.try_send(slot.into()));
             false
         };
         let found = with_ringer(&bench, || find_after(&bench, ("poll", poll), 20, send));
@@ -163,10 +165,10 @@ fn a_sleeper_is_not_a_searcher_and_reads_no_mail() {
     let bench = Bench::new(2, 0);
     let counts = || {
         let idle = &bench.shared.idle;
-        let mail = bench.shared.seats[0].mail.is_open();
+        let handoff = bench.shared.worker_slots[0].handoff.is_open();
         let counts = (&idle.searching, &idle.sleepers);
         let counts = (counts.0.load(Ordering::Relaxed), counts.1.load(Ordering::Relaxed));
-        (counts, bench.shared.bells.asleep(), mail)
+        (counts, bench.shared.bells.asleep(), handoff)
     };
     let mut seen = Vec::new();
     let step = |call| {
@@ -255,10 +257,10 @@ fn a_leaving_searcher_rings_for_remaining_work_if_no_other_searches() {
 fn a_short_search_rings_for_the_rest_of_its_chain() {
     let bench = Bench::new(2, 100);
     let all = bench.several(3);
-    let letter = chain(&all);
+    let batch = chain(&all);
     let found = find_after(&bench, ("poll", 1), 1, || {
         bench.lull(1);
-        bench.shared.seats[0].mail.try_send(letter)
+        bench.shared.worker_slots[0].handoff.try_send(batch)
     });
     assert_eq!(found, Some(all[0]));
     assert!(bench.was_rung());
@@ -266,7 +268,7 @@ fn a_short_search_rings_for_the_rest_of_its_chain() {
 }
 
 #[test]
-fn mail_that_arrives_beside_a_found_ult_is_queued() {
+fn a_batch_that_arrives_beside_a_found_ult_is_queued() {
     let bench = Bench::new(2, 0);
     let (found, sent) = (bench.ready(), bench.sleeping(0));
     let step = |call| {
@@ -275,7 +277,7 @@ fn mail_that_arrives_beside_a_found_ult_is_queued() {
             unsafe { bench.shared.inject.push(found.as_ptr()) };
         }
         if call == "busy" {
-            assert!(bench.shared.seats[0].mail.try_send(sent.into()));
+            assert!(bench.shared.worker_slots[0].handoff.try_send(sent.into()));
         }
         false
     };
@@ -285,7 +287,7 @@ fn mail_that_arrives_beside_a_found_ult_is_queued() {
 }
 
 #[test]
-fn a_searcher_accepts_mail_after_an_intercepted_one() {
+fn a_searcher_accepts_a_batch_after_an_intercepted_one() {
     let bench = Bench::new(2, 0);
     let (first, second) = (bench.sleeping(0), bench.sleeping(0));
     let mut polls = 0;
@@ -293,10 +295,10 @@ fn a_searcher_accepts_mail_after_an_intercepted_one() {
         polls += usize::from(call == "poll");
         match (call, polls) {
             ("poll", 1) => {
-                assert!(bench.shared.seats[0].mail.try_send(first.into()));
+                assert!(bench.shared.worker_slots[0].handoff.try_send(first.into()));
                 assert_eq!(bench.workers[1].steal(), Some(first));
             }
-            ("poll", 2) => assert!(bench.shared.seats[0].mail.try_send(second.into())),
+            ("poll", 2) => assert!(bench.shared.worker_slots[0].handoff.try_send(second.into())),
             _ => (),
         }
         false
@@ -315,27 +317,27 @@ fn a_returned_stack_goes_to_a_ult_that_waits_for_it() {
     .collect();
     let waiting = [bench.new_ult(Traits::default()), bench.new_ult(Traits::default())];
     bench.lull(1);
-    worker.starve(waiting[0]);
+    worker.wait_for_stack(waiting[0]);
     assert!(bench.was_rung(), "another worker may have stacks");
-    worker.starve(waiting[1]);
-    assert_eq!(worker.feed(), None);
+    worker.wait_for_stack(waiting[1]);
+    assert_eq!(worker.resume_stack_waiter(), None);
     // SAFETY: the ULT is not used any more.
     worker.put_stack(unsafe { crate::stack::Stack::from_head(NonNull::from(stacks[0])) });
     assert_eq!(bench.find(0), Some(waiting[0]));
-    assert_eq!(worker.feed(), Some(waiting[1]), "the stack is still free");
-    assert_eq!(worker.feed(), None);
+    assert_eq!(worker.resume_stack_waiter(), Some(waiting[1]), "the stack is still free");
+    assert_eq!(worker.resume_stack_waiter(), None);
 }
 
 #[test]
 fn a_pinned_ult_gets_a_stack_on_its_worker() {
     let bench = Bench::new(2, 0);
     let other = bench.pinned(1);
-    bench.shared.hungry.push(other);
-    assert_eq!(bench.workers[0].feed(), None);
-    assert!(!bench.shared.seats[1].pinned.is_empty());
+    bench.shared.stack_waiters.push(other);
+    assert_eq!(bench.workers[0].resume_stack_waiter(), None);
+    assert!(!bench.shared.worker_slots[1].pinned.is_empty());
     let own = bench.pinned(0);
-    bench.shared.hungry.push(own);
-    assert_eq!(bench.workers[0].feed(), Some(own));
-    assert!(bench.shared.hungry.is_empty());
-    assert!(!bench.shared.wanted.has(Wanted::URGENT));
+    bench.shared.stack_waiters.push(own);
+    assert_eq!(bench.workers[0].resume_stack_waiter(), Some(own));
+    assert!(bench.shared.stack_waiters.is_empty());
+    assert!(!bench.shared.wanted.has(WorkerRequests::URGENT));
 }

@@ -1,17 +1,17 @@
 //! Tests of direct switches, on the only worker.
 
 use super::*;
-use crate::bias::Inside;
-use crate::stack::Head;
+use crate::bias::InsideMark;
+use crate::stack::StackHead;
 use tsumugi_core::wait::Reason;
 
 /// Makes a bench of one worker, which owns the bias of the park words, and the
 /// ULT that runs on it.
-fn bench() -> (Bench, Slot) {
+fn bench() -> (Bench, TaskSlot) {
     bench_with(Traits::default())
 }
 
-fn bench_with(traits: Traits) -> (Bench, Slot) {
+fn bench_with(traits: Traits) -> (Bench, TaskSlot) {
     let bench = Bench::new(1, 0);
     bench.shared.parks().claim(name(&bench));
     let slot = begun(&bench, traits);
@@ -21,11 +21,11 @@ fn bench_with(traits: Traits) -> (Bench, Slot) {
 
 /// Returns the worker's name as the owner of a bias, where fences cost nothing.
 fn name(bench: &Bench) -> usize {
-    ptr::from_ref(&bench.shared.seats[0]).addr()
+    ptr::from_ref(&bench.shared.worker_slots[0]).addr()
 }
 
 /// Makes a ULT that is on a stack, and may run.
-fn begun(bench: &Bench, traits: Traits) -> Slot {
+fn begun(bench: &Bench, traits: Traits) -> TaskSlot {
     let slot = bench.new_ult(traits);
     // SAFETY: the ULT is the test's.
     let head = unsafe { bench.workers[0].stack_of(task(slot)) }.unwrap();
@@ -34,28 +34,28 @@ fn begun(bench: &Bench, traits: Traits) -> Slot {
     slot
 }
 
-fn usual(bench: &Bench) -> Slot {
+fn usual(bench: &Bench) -> TaskSlot {
     begun(bench, Traits::default())
 }
 
-fn head<'a>(slot: Slot) -> &'a Head {
+fn head<'a>(slot: TaskSlot) -> &'a StackHead {
     // SAFETY: the ULT is the test's, and on a stack.
     unsafe { task(slot).head() }.unwrap()
 }
 
-fn yielded(bench: &Bench, slot: Slot) {
-    // SAFETY: this thread acts as the owner of the seat.
-    unsafe { bench.shared.seats[0].yielded.push(slot.as_ptr()) };
+fn yielded(bench: &Bench, slot: TaskSlot) {
+    // SAFETY: this thread acts as the owner of the worker slot.
+    unsafe { bench.shared.worker_slots[0].yielded.push(slot.as_ptr()) };
 }
 
-fn push(bench: &Bench, slot: Slot) {
+fn push(bench: &Bench, slot: TaskSlot) {
     // SAFETY: as above.
-    unsafe { bench.shared.seats[0].ready.push(slot.as_ptr()) };
+    unsafe { bench.shared.worker_slots[0].ready.push(slot.as_ptr()) };
 }
 
-fn pop(bench: &Bench) -> Option<Slot> {
+fn pop(bench: &Bench) -> Option<TaskSlot> {
     // SAFETY: as above.
-    NonNull::new(unsafe { bench.shared.seats[0].ready.pop() }?)
+    NonNull::new(unsafe { bench.shared.worker_slots[0].ready.pop() }?)
 }
 
 /// Runs `f` on a thread that acts as the worker.
@@ -67,9 +67,9 @@ fn as_worker<R>(bench: &Bench, f: impl FnOnce() -> R) -> R {
 }
 
 /// Returns the reasons against a direct switch, which hold whatever is queued.
-fn ties() -> [fn(&Bench); 4] {
+fn switch_blockers() -> [fn(&Bench); 4] {
     [
-        |bench| bench.workers[0].tie(),
+        |bench| bench.workers[0].block_direct_switches(),
         |bench| bench.spend_turn(0),
         // SAFETY: the ULT is in no queue.
         |bench| unsafe { bench.shared.push_urgent(bench.urgent()) },
@@ -84,11 +84,11 @@ fn the_owner_of_the_park_words_is_seen_inside() {
     for is_owner in [true, false] {
         let bench = Bench::new(1, 0);
         bench.shared.parks().claim(if is_owner { name(&bench) } else { 0 });
-        let seat = &bench.shared.seats[0];
-        let inside = seat.place.parks.inside();
+        let worker_slot = &bench.shared.worker_slots[0];
+        let inside = worker_slot.place.parks.inside();
         let spent = inside.get().less(SWITCH);
         assert!(!inside.has_owner());
-        assert_eq!(seat.has_parks(spent), is_owner);
+        assert_eq!(worker_slot.has_parks(spent), is_owner);
         assert_eq!(inside.has_owner(), is_owner);
         inside.leave_with(spent);
         assert!(!inside.has_owner());
@@ -116,10 +116,10 @@ fn a_yield_switches_to_the_oldest_yielded_ult() {
 
 #[test]
 fn a_yield_leaves_special_cases_to_the_hub() {
-    for tie in ties() {
+    for block_direct_switches in switch_blockers() {
         let (bench, slot) = bench();
         yielded(&bench, usual(&bench));
-        tie(&bench);
+        block_direct_switches(&bench);
         assert_eq!(bench.workers[0].let_run(slot), None);
         assert_eq!(bench.workers[0].current(), Some(slot));
     }
@@ -148,14 +148,14 @@ fn a_ult_is_alone_if_every_queue_is_empty() {
         |bench| push(bench, usual(bench)),
         |bench| bench.workers[0].keep(bench.pinned(0)),
         // SAFETY: each ULT is in no queue, and this thread acts as the owner of
-        // the seat.
-        |bench| unsafe { bench.shared.seats[0].pinned.push(bench.pinned(0).as_ptr()) },
+        // the worker slot.
+        |bench| unsafe { bench.shared.worker_slots[0].pinned.push(bench.pinned(0).as_ptr()) },
         // SAFETY: the same.
         |bench| unsafe { bench.shared.urgent.push(bench.urgent().as_ptr()) },
         // SAFETY: the same.
         |bench| unsafe { bench.shared.inject.push(bench.ready().as_ptr()) },
         // SAFETY: the same.
-        |bench| unsafe { bench.shared.seats[0].offer.lay_out(bench.ready().into()) },
+        |bench| unsafe { bench.shared.worker_slots[0].public_slot.publish(bench.ready().into()) },
     ];
     for queue in queues {
         let (bench, _) = bench();
@@ -196,7 +196,7 @@ fn a_park_switches_to_the_youngest_ult_and_ends_by_an_unpark() {
 
 #[test]
 fn a_park_without_a_token_leaves_special_cases_to_the_hub() {
-    for tie in ties() {
+    for block_direct_switches in switch_blockers() {
         for token in [false, true] {
             let (bench, slot) = bench();
             let other = usual(&bench);
@@ -205,7 +205,7 @@ fn a_park_without_a_token_leaves_special_cases_to_the_hub() {
                 // SAFETY: `slot` is a descriptor of this scheduler.
                 unsafe { bench.workers[0].unpark_alone(&bench.shared, slot) };
             }
-            tie(&bench);
+            block_direct_switches(&bench);
             assert_eq!(bench.workers[0].let_park(slot), token.then_some(slot));
             assert!(!bench.workers[0].turn().has_owner());
             assert_eq!(pop(&bench), Some(other));
@@ -264,9 +264,11 @@ fn a_sleep_switches_to_the_youngest_ult() {
         assert_eq!(worker.current(), None, "no ULT is current inside the commit");
         true
     };
-    assert!(matches!(worker.let_sleep(slot, &mut commit), Way::Pass(next) if next == other));
+    assert!(
+        matches!(worker.let_sleep(slot, &mut commit), SleepOutcome::Pass(next) if next == other)
+    );
     assert_eq!(worker.current(), Some(other));
-    assert_eq!(task(slot).state(), Some(crate::task::State::Sleeping));
+    assert_eq!(task(slot).state(), Some(crate::task::UltState::Sleeping));
     assert_eq!(head(slot).since.load(Ordering::Relaxed), 77);
     assert_eq!(bench.counted(0, Counter::Parks), 1);
     assert!(pop(&bench).is_none());
@@ -276,7 +278,7 @@ fn a_sleep_switches_to_the_youngest_ult() {
 fn a_ult_whose_commit_refuses_continues() {
     let (bench, slot) = bench();
     push(&bench, usual(&bench));
-    assert!(matches!(bench.workers[0].let_sleep(slot, &mut |_| false), Way::On));
+    assert!(matches!(bench.workers[0].let_sleep(slot, &mut |_| false), SleepOutcome::On));
     assert!(task(slot).is_ready() && bench.workers[0].current() == Some(slot));
     assert!(pop(&bench).is_some());
 }
@@ -289,7 +291,7 @@ fn a_ult_that_is_woken_in_its_commit_continues() {
         true
     };
     let way = as_worker(&bench, || bench.workers[0].let_sleep(slot, &mut commit));
-    assert!(matches!(way, Way::On));
+    assert!(matches!(way, SleepOutcome::On));
     assert!(task(slot).is_ready() && bench.workers[0].current() == Some(slot));
     assert!(pop(&bench).is_none());
 }
@@ -300,30 +302,30 @@ fn a_sleep_without_a_usual_successor_leaves_to_the_hub() {
     for queue in queues {
         let (bench, slot) = bench();
         queue(&bench);
-        assert!(matches!(bench.workers[0].let_sleep(slot, &mut |_| true), Way::Leave));
+        assert!(matches!(bench.workers[0].let_sleep(slot, &mut |_| true), SleepOutcome::Leave));
         assert_eq!(bench.workers[0].current(), Some(slot), "the ULT that leaves is current");
     }
     // The same if a ULT that must run before has come meanwhile.
-    for come in [ties()[0], ties()[2]] {
+    for come in [switch_blockers()[0], switch_blockers()[2]] {
         let (bench, slot) = bench();
         push(&bench, usual(&bench));
         let mut commit = |_| {
             come(&bench);
             true
         };
-        assert!(matches!(bench.workers[0].let_sleep(slot, &mut commit), Way::Leave));
+        assert!(matches!(bench.workers[0].let_sleep(slot, &mut commit), SleepOutcome::Leave));
         assert!(pop(&bench).is_some());
     }
 }
 
 #[test]
 fn a_sleep_asks_the_hub_where_a_direct_switch_is_forbidden() {
-    for tie in ties() {
+    for block_direct_switches in switch_blockers() {
         let (bench, slot) = bench();
         push(&bench, usual(&bench));
-        tie(&bench);
+        block_direct_switches(&bench);
         let mut commit = |_| panic!("the hub calls the commit");
-        assert!(matches!(bench.workers[0].let_sleep(slot, &mut commit), Way::Ask));
+        assert!(matches!(bench.workers[0].let_sleep(slot, &mut commit), SleepOutcome::Ask));
         assert!(task(slot).is_ready() && bench.workers[0].current() == Some(slot));
         assert_eq!(bench.counted(0, Counter::Parks), 0);
     }

@@ -1,17 +1,17 @@
 //! Tests of what a worker runs next, and of its fair turns.
 
 use super::*;
-use crate::sched::record::Wanted;
+use crate::sched::record::WorkerRequests;
 use std::time::Duration;
 
 /// Lays ULTs out as one chain, in this order.
-fn lay_out(bench: &Bench, worker: usize, all: &[Slot]) {
-    // SAFETY: this thread acts as the owner of the seat, and the offer is empty.
-    unsafe { bench.shared.seats[worker].offer.lay_out(chain(all)) };
+fn publish(bench: &Bench, worker: usize, all: &[TaskSlot]) {
+    // SAFETY: this thread acts as the owner of the worker slot, and the public slot is empty.
+    unsafe { bench.shared.worker_slots[worker].public_slot.publish(chain(all)) };
 }
 
 /// Queues a ULT as a thread that is not a worker does, but without a notification.
-fn inject(bench: &Bench, slot: Slot) -> Slot {
+fn inject(bench: &Bench, slot: TaskSlot) -> TaskSlot {
     // SAFETY: the ULT is in no queue.
     unsafe { bench.shared.inject.push(slot.as_ptr()) };
     slot
@@ -40,7 +40,7 @@ fn each_queue_has_its_place_in_the_order() {
     let expected =
         [urgent, joiner, plain[1], plain[0], yielded, kept, posted, outside[0], outside[1]];
     assert_eq!(bench.find_all(0), expected);
-    assert_eq!((worker.own_count.get(), worker.ties.get()), (0, 0));
+    assert_eq!((worker.own_count.get(), worker.switch_blockers.get()), (0, 0));
     assert_eq!(bench.counted(0, Counter::WokenAfar), 3, "the ULTs that other threads queued");
 }
 
@@ -91,7 +91,7 @@ fn a_joiner_is_queued_when_another_ult_runs_first() {
     bench.spend_turn(0);
     assert_eq!(bench.workers[0].find(), Some(yielded));
     assert!(bench.workers[0].next.get().is_null());
-    assert!(!bench.shared.seats[0].ready.is_empty(), "a thief can see the joiner");
+    assert!(!bench.shared.worker_slots[0].ready.is_empty(), "a thief can see the joiner");
     assert_eq!(bench.find_all(0), [joiner]);
 }
 
@@ -107,7 +107,7 @@ fn several_urgent_ults_run_next_and_ring_others() {
         bench.lull(1);
         assert_eq!(bench.workers[0].find(), Some(urgent[0]));
         assert_eq!(bench.was_rung(), count > 1, "{count}");
-        assert_eq!(bench.shared.wanted.has(Wanted::URGENT), count > 1, "{count}");
+        assert_eq!(bench.shared.wanted.has(WorkerRequests::URGENT), count > 1, "{count}");
         bench.shared.idle.sleepers.store(0, Ordering::Relaxed);
         assert_eq!(bench.find_all(0), urgent[1..]);
     }
@@ -138,8 +138,8 @@ fn a_worker_that_runs_a_pinned_ult_rings_for_a_yielded_one() {
         let own = bench.pinned(0);
         bench.workers[0].keep(own);
         if others {
-            // SAFETY: this thread acts as the owner of the seat.
-            unsafe { bench.shared.seats[0].yielded.push(bench.ready().as_ptr()) };
+            // SAFETY: this thread acts as the owner of the worker slot.
+            unsafe { bench.shared.worker_slots[0].yielded.push(bench.ready().as_ptr()) };
         }
         bench.workers[0].own_turn.set(true);
         bench.lull(1);
@@ -149,18 +149,18 @@ fn a_worker_that_runs_a_pinned_ult_rings_for_a_yielded_one() {
 }
 
 #[test]
-fn an_offer_is_taken_without_a_search() {
+fn a_public_slot_is_emptied_without_a_search() {
     let bench = Bench::new(2, 0);
     let all = bench.several(3);
-    lay_out(&bench, 1, &all);
+    publish(&bench, 1, &all);
     bench.lull(1);
     assert_eq!(bench.workers[0].find(), Some(all[0]));
     assert_eq!(bench.script.calls(), [""; 0]);
     assert!(bench.was_rung(), "two more ULTs were in the chain");
     let own = bench.ready();
     let bench = Bench::new(2, 0);
-    lay_out(&bench, 0, &[own]);
-    assert_eq!(bench.workers[0].find(), Some(own), "the worker's own offer");
+    publish(&bench, 0, &[own]);
+    assert_eq!(bench.workers[0].find(), Some(own), "the worker's own public slot");
     assert_eq!(bench.script.calls(), [""; 0]);
 }
 
@@ -186,7 +186,7 @@ fn the_hub_adds_the_counts_of_a_turn() {
     worker.turn().set(worker.turn().get().yielded());
     worker.push(bench.ready());
     worker.find();
-    assert_eq!(bench.shared.seats[0].counters.snapshot()[Counter::Yields], 1);
+    assert_eq!(bench.shared.worker_slots[0].counters.snapshot()[Counter::Yields], 1);
 }
 
 #[test]
@@ -244,7 +244,7 @@ fn some_fair_turns_take_the_oldest_of_the_own_queue() {
     assert!(worker.aged.get() == worker.now.get() && worker.now.get() > long_ago);
     assert_eq!(turn(255, never), Some(all[1]), "without a clock, too");
     assert_eq!(turn(257, never), Some(all[3]));
-    // The offer is older than what is queued.
+    // The public slot is older than what is queued.
     let bench = Bench::new(2, 0);
     let all = bench.several(3);
     all.iter().for_each(|slot| bench.workers[0].push(*slot));
@@ -258,10 +258,13 @@ fn a_fair_turn_offers_ults_that_no_push_announced() {
     let bench = Bench::new(2, 0);
     let all = bench.several(3);
     for slot in &all {
-        // SAFETY: this thread acts as the owner of the seat.
-        unsafe { bench.shared.seats[0].ready.push(slot.as_ptr()) };
+        // SAFETY: this thread acts as the owner of the worker slot.
+        unsafe { bench.shared.worker_slots[0].ready.push(slot.as_ptr()) };
     }
     bench.spend_turn(0);
     assert_eq!(bench.workers[0].find(), Some(all[2]));
-    assert_eq!(bench.shared.seats[0].offer.seen().map(|letter| letter.first), Some(all[0]));
+    assert_eq!(
+        bench.shared.worker_slots[0].public_slot.seen().map(|batch| batch.first),
+        Some(all[0])
+    );
 }

@@ -1,10 +1,10 @@
-//! The copy benchmark: the memory in which bytes are moved, and each way of moving
+//! The copy benchmark: the memory in which bytes are moved, and each method of moving
 //! them.
 
-use super::court::Court;
-use super::pair::Way;
-use crate::copy::{Mode, copy};
-use crate::gauge;
+use super::method::TransferMethod;
+use super::ping_pong::PingPong;
+use crate::copy::{CopyMode, copy};
+use crate::distance_probe;
 use crate::sys;
 use std::hint::black_box;
 use std::io;
@@ -16,10 +16,10 @@ use tsumugi_core::sync::{AtomicU64, CachePadded, Ordering};
 
 /// The buffers of the giver and the taker, and the words by which parts are
 /// announced.
-pub struct Yard {
-    source: Block,
-    destination: Block,
-    slots: Block,
+pub struct CopyBench {
+    source: BenchBlock,
+    destination: BenchBlock,
+    slots: BenchBlock,
     /// The round, and how many of its bytes the taker may read. Written by the
     /// giver.
     there: CachePadded<AtomicU64>,
@@ -31,16 +31,16 @@ pub struct Yard {
     lines: [CachePadded<[AtomicU64; WORDS]>; LINES],
 }
 
-impl Yard {
+impl CopyBench {
     /// The size of all slots together.
     pub const SLOTS_BYTES: usize = 16 << 10;
 
-    /// Makes a yard for messages of up to `bytes_max` bytes.
+    /// Makes a bench for messages of up to `bytes_max` bytes.
     pub fn new(bytes_max: usize) -> io::Result<Self> {
         Ok(Self {
-            source: Block::new(bytes_max)?,
-            destination: Block::new(bytes_max)?,
-            slots: Block::new(Self::SLOTS_BYTES)?,
+            source: BenchBlock::new(bytes_max)?,
+            destination: BenchBlock::new(bytes_max)?,
+            slots: BenchBlock::new(Self::SLOTS_BYTES)?,
             there: CachePadded::new(AtomicU64::new(0)),
             split: Split::new(),
             done: CachePadded::new(AtomicU64::new(0)),
@@ -50,55 +50,69 @@ impl Yard {
 
     /// The giver's part of a round: dirties the bytes, moves them, announces them
     /// to the taker.
-    pub fn give(&self, court: &Court, round: u64, way: Way, bytes: usize) {
+    pub fn give(&self, ping_pong: &PingPong, round: u64, method: TransferMethod, bytes: usize) {
         self.source.dirty(bytes, round);
-        match way {
-            Way::Push | Way::Halves => self.push(round, way, Mode::Plain, bytes),
-            Way::Pieces | Way::HalvesInPieces => self.push(round, way, Mode::Pieces, bytes),
-            Way::Stream => self.push(round, way, Mode::Streaming, bytes),
-            Way::Pull => {}
-            Way::Both => {
+        match method {
+            TransferMethod::Push | TransferMethod::Halves => {
+                self.push(round, method, CopyMode::Plain, bytes)
+            }
+            TransferMethod::Pieces | TransferMethod::HalvesInPieces => {
+                self.push(round, method, CopyMode::Pieces, bytes)
+            }
+            TransferMethod::Stream => self.push(round, method, CopyMode::Streaming, bytes),
+            TransferMethod::Pull => {}
+            TransferMethod::Both => {
                 let opened = self.split.open(round as u32);
                 debug_assert!(opened, "the round before has closed it");
-                court.ask(round);
+                ping_pong.ask(round);
                 self.share(round, SplitSide::Sender, bytes);
                 // Release: pairs with the Acquire in `take`.
                 return self.done.store(round, Ordering::Release);
             }
             // The taker polls the lines, or the slots.
-            Way::Inline => return self.write_lines(round, bytes),
-            Way::Bounce => return self.fill_slots(round, bytes),
+            TransferMethod::Inline => return self.write_lines(round, bytes),
+            TransferMethod::Bounce => return self.fill_slots(round, bytes),
         }
-        court.ask(round);
+        ping_pong.ask(round);
     }
 
-    /// A reading of the gauge, on bytes that the taker has read before.
+    /// A reading of the probe, on bytes that the taker has read before.
     pub fn sample(&self) -> u64 {
         // SAFETY: both blocks are longer than a sample; the taker reads only after
         // the round has begun.
-        unsafe { gauge::sample(self.source.start, self.destination.start) }
+        unsafe { distance_probe::sample(self.source.start, self.destination.start) }
     }
 
     /// The taker's part of a round: waits, moves the bytes, reads them.
-    pub fn take(&self, court: &Court, round: u64, way: Way, bytes: usize) -> Option<()> {
-        match way {
-            Way::Push | Way::Pieces | Way::Stream | Way::Halves | Way::HalvesInPieces => {
-                self.fetch(court, round, way, bytes)?;
+    pub fn take(
+        &self,
+        ping_pong: &PingPong,
+        round: u64,
+        method: TransferMethod,
+        bytes: usize,
+    ) -> Option<()> {
+        match method {
+            TransferMethod::Push
+            | TransferMethod::Pieces
+            | TransferMethod::Stream
+            | TransferMethod::Halves
+            | TransferMethod::HalvesInPieces => {
+                self.fetch(ping_pong, round, method, bytes)?;
             }
-            Way::Pull => {
-                court.wait_asked(round)?;
+            TransferMethod::Pull => {
+                ping_pong.wait_asked(round)?;
                 let (from, to) = self.ends();
                 // SAFETY: the giver accesses neither block until the answer.
-                unsafe { copy(Mode::Plain, from, to, bytes) };
+                unsafe { copy(CopyMode::Plain, from, to, bytes) };
             }
-            Way::Both => {
-                court.wait_asked(round)?;
+            TransferMethod::Both => {
+                ping_pong.wait_asked(round)?;
                 self.share(round, SplitSide::Receiver, bytes);
                 // Acquire: pairs with the Release in `give`.
-                court.wait(|| self.done.load(Ordering::Acquire) == round)?;
+                ping_pong.wait(|| self.done.load(Ordering::Acquire) == round)?;
             }
-            Way::Inline => self.read_lines(court, round, bytes)?,
-            Way::Bounce => self.empty_slots(court, round, bytes)?,
+            TransferMethod::Inline => self.read_lines(ping_pong, round, bytes)?,
+            TransferMethod::Bounce => self.empty_slots(ping_pong, round, bytes)?,
         }
         self.destination.read(0..bytes);
         Some(())
@@ -109,9 +123,9 @@ impl Yard {
     }
 
     /// Copies all of a message, and announces each part of it to the taker.
-    fn push(&self, round: u64, way: Way, mode: Mode, bytes: usize) {
+    fn push(&self, round: u64, method: TransferMethod, mode: CopyMode, bytes: usize) {
         let (from, to) = self.ends();
-        for part in parts(way, bytes) {
+        for part in parts(method, bytes) {
             // SAFETY: both blocks have that size or more; the taker reads this part
             // only after its announcement, and does not access it after its answer.
             unsafe { copy(mode, from.add(part.start), to.add(part.start), part.len()) };
@@ -123,13 +137,19 @@ impl Yard {
     }
 
     /// Reads the announced parts while the rest is on its way.
-    fn fetch(&self, court: &Court, round: u64, way: Way, bytes: usize) -> Option<()> {
-        for part in parts(way, bytes).filter(|part| part.end < bytes) {
+    fn fetch(
+        &self,
+        ping_pong: &PingPong,
+        round: u64,
+        method: TransferMethod,
+        bytes: usize,
+    ) -> Option<()> {
+        for part in parts(method, bytes).filter(|part| part.end < bytes) {
             // Acquire: pairs with the Release in `push`.
-            court.wait(|| self.there.load(Ordering::Acquire) >= there(round, part.end))?;
+            ping_pong.wait(|| self.there.load(Ordering::Acquire) >= there(round, part.end))?;
             self.destination.read(part);
         }
-        court.wait_asked(round)
+        ping_pong.wait_asked(round)
     }
 
     /// Copies the parts that this side claims.
@@ -139,7 +159,7 @@ impl Yard {
             let (at, len) = (part.start as usize, (part.end - part.start) as usize);
             // SAFETY: the part lies inside both blocks; the other side has not
             // claimed it, and the giver accesses neither block until the answer.
-            unsafe { copy(Mode::Plain, from.add(at), to.add(at), len) };
+            unsafe { copy(CopyMode::Plain, from.add(at), to.add(at), len) };
         });
     }
 
@@ -154,11 +174,11 @@ impl Yard {
         }
     }
 
-    fn read_lines(&self, court: &Court, round: u64, bytes: usize) -> Option<()> {
+    fn read_lines(&self, ping_pong: &PingPong, round: u64, bytes: usize) -> Option<()> {
         for (line, part) in lines(bytes) {
             let line = &self.lines[line];
             // Acquire: pairs with the Release in `write_lines`.
-            court.wait(|| line[0].load(Ordering::Acquire) == round)?;
+            ping_pong.wait(|| line[0].load(Ordering::Acquire) == round)?;
             for (word, at) in line[WORDS - part.len().div_ceil(8)..].iter().zip(part.step_by(8)) {
                 self.destination.set_word(at, word.load(Ordering::Relaxed));
             }
@@ -171,21 +191,21 @@ impl Yard {
             let len = SLOT_BYTES.min(bytes - at);
             let (from, to) = (self.source.start, self.slots.start);
             // SAFETY: the taker emptied these slots before its last answer.
-            unsafe { copy(Mode::Plain, from.add(at), to.add(at), len) };
+            unsafe { copy(CopyMode::Plain, from.add(at), to.add(at), len) };
             // Release: pairs with the Acquire in `empty_slots`.
             self.there.store(there(round, at + len), Ordering::Release);
         }
     }
 
-    fn empty_slots(&self, court: &Court, round: u64, bytes: usize) -> Option<()> {
+    fn empty_slots(&self, ping_pong: &PingPong, round: u64, bytes: usize) -> Option<()> {
         for at in (0..bytes).step_by(SLOT_BYTES) {
             let len = SLOT_BYTES.min(bytes - at);
             // Acquire: pairs with the Release in `fill_slots`.
-            court.wait(|| self.there.load(Ordering::Acquire) >= there(round, at + len))?;
+            ping_pong.wait(|| self.there.load(Ordering::Acquire) >= there(round, at + len))?;
             let (from, to) = (self.slots.start, self.destination.start);
             // SAFETY: the giver has filled this slot and does not access it until
             // the answer.
-            unsafe { copy(Mode::Plain, from.add(at), to.add(at), len) };
+            unsafe { copy(CopyMode::Plain, from.add(at), to.add(at), len) };
         }
         Some(())
     }
@@ -193,15 +213,15 @@ impl Yard {
 
 /// Zeroed memory of the same kind as partitions: pages of a file. In other memory,
 /// which may consist of huge pages, slots take half as long.
-struct Block {
+struct BenchBlock {
     start: NonNull<u8>,
     bytes: usize,
 }
 
-// SAFETY: the two threads take turns by the court's rounds.
-unsafe impl Sync for Block {}
+// SAFETY: the two threads take turns by the ping_pong's rounds.
+unsafe impl Sync for BenchBlock {}
 
-impl Block {
+impl BenchBlock {
     fn new(bytes: usize) -> io::Result<Self> {
         let start = sys::map(sys::memory_file(bytes)?.as_fd(), None, bytes)?;
         Ok(Self { start, bytes })
@@ -223,7 +243,7 @@ impl Block {
     fn word(&self, at: usize) -> u64 {
         debug_assert!(at + 8 <= self.bytes && at.is_multiple_of(8));
         // SAFETY: within the block and aligned; no thread writes it during the
-        // read, by the court's rounds.
+        // read, by the ping_pong's rounds.
         unsafe { self.start.add(at).cast().read() }
     }
 
@@ -234,7 +254,7 @@ impl Block {
     }
 }
 
-impl Drop for Block {
+impl Drop for BenchBlock {
     fn drop(&mut self) {
         // SAFETY: mapped in `new`, and no user is left.
         unsafe { sys::unmap(self.start, self.bytes) };
@@ -251,10 +271,10 @@ fn lines(bytes: usize) -> impl Iterator<Item = (usize, Range<usize>)> {
 
 /// The parts of a push that are announced one by one, with the sizes that messages
 /// use.
-fn parts(way: Way, bytes: usize) -> impl Iterator<Item = Range<usize>> {
-    let part = match way {
-        Way::Halves | Way::HalvesInPieces => HALVING.half_of(bytes as u64),
-        _ => Thresholds::DEFAULT.part_of(bytes as u64, way == Way::Stream),
+fn parts(method: TransferMethod, bytes: usize) -> impl Iterator<Item = Range<usize>> {
+    let part = match method {
+        TransferMethod::Halves | TransferMethod::HalvesInPieces => HALVING.half_of(bytes as u64),
+        _ => Thresholds::DEFAULT.part_of(bytes as u64, method == TransferMethod::Stream),
     } as usize;
     // A short rest is added to the last part.
     let count = (bytes / part).max(1);

@@ -1,15 +1,16 @@
 use super::*;
 use crate::config::{Peers, Policy};
+use crate::meet::NodeId;
 use std::io::Write;
 
-fn config() -> Config {
+fn config() -> SpaceConfig {
     let policy = Policy { peers: Peers::ReadHeap, ..Policy::default() };
-    Config {
+    SpaceConfig {
         exposed_bytes: 16 << 20,
         heap_bytes: 64 << 20,
         stack_bytes: 16 << 20,
         policy,
-        ..Config::default()
+        ..SpaceConfig::default()
     }
 }
 
@@ -48,7 +49,7 @@ fn all_ranks_get_the_same_files_in_any_order() {
     }
     assert_eq!(all[1].policy.peers, Peers::ReadHeap, "all ranks have the leader's policy");
     let sockets = std::fs::read_to_string("/proc/net/unix").unwrap();
-    let name = format!("{:016x}", hello::digest(&job));
+    let name = format!("{:016x}", digest(&job));
     assert!(!sockets.contains(&name), "the socket is gone");
 }
 
@@ -80,13 +81,13 @@ fn unknown_and_duplicate_ranks_are_refused_and_the_others_meet() {
         let said = |hello: Hello| {
             let stream = connect();
             hello.send(&stream).unwrap();
-            Answer::receive(&stream).unwrap().verdict
+            LeaderReply::receive(&stream).unwrap().verdict
         };
         let other_job = Meeting { job: "another", ..meeting(&job, 1, 2) };
-        assert_eq!(said(Hello::of(&other_job)), Verdict::Job);
-        assert_eq!(said(Hello::of(&meeting(&job, 1, 3))), Verdict::Size);
-        assert_eq!(said(Hello::of(&meeting(&job, 7, 2))), Verdict::Size);
-        assert_eq!(said(Hello::of(&meeting(&job, 0, 2))), Verdict::Taken);
+        assert_eq!(said(Hello::of(&other_job)), JoinVerdict::Job);
+        assert_eq!(said(Hello::of(&meeting(&job, 1, 3))), JoinVerdict::Size);
+        assert_eq!(said(Hello::of(&meeting(&job, 7, 2))), JoinVerdict::Size);
+        assert_eq!(said(Hello::of(&meeting(&job, 0, 2))), JoinVerdict::Taken);
         let files = Files::meet(&meeting(&job, 1, 2), &config()).unwrap();
         assert_eq!(files.files.len(), 2);
         leader.join().unwrap().unwrap();

@@ -15,7 +15,7 @@
 //! lines together. Two readings of the clock in sixteen copies of 4 KiB or more do
 //! not matter beside the copies.
 
-use crate::copy::{Mode, copy};
+use crate::copy::{CopyMode, copy};
 use crate::distance::Distance;
 use std::ptr::NonNull;
 use std::time::Instant;
@@ -59,7 +59,7 @@ impl Bounds {
 
 /// How far one other rank seems to be. Each rank has one for each other rank.
 #[derive(Debug)]
-pub struct Gauge {
+pub struct DistanceProbe {
     /// The number of copies so far; its low bits choose the copies that are timed.
     copies: AtomicU32,
     /// A [`Distance`], the number of readings in a row that differ, and a bit that
@@ -68,8 +68,8 @@ pub struct Gauge {
     bounds: Bounds,
 }
 
-impl Gauge {
-    /// Makes a gauge that starts with the distance that was measured at the start
+impl DistanceProbe {
+    /// Makes a probe that starts with the distance that was measured at the start
     /// of the job.
     pub fn new(distance: Distance, bounds: Bounds) -> Self {
         Self { copies: AtomicU32::new(0), state: AtomicU32::new(distance as u32), bounds }
@@ -98,7 +98,7 @@ impl Gauge {
     ///
     /// That of [`copy`].
     #[inline]
-    pub unsafe fn copy(&self, mode: Mode, from: NonNull<u8>, to: NonNull<u8>, bytes: usize) {
+    pub unsafe fn copy(&self, mode: CopyMode, from: NonNull<u8>, to: NonNull<u8>, bytes: usize) {
         if bytes < TIMED_MIN || !self.is_due() {
             // SAFETY: the caller's.
             return unsafe { copy(mode, from, to, bytes) };
@@ -111,7 +111,7 @@ impl Gauge {
     ///
     /// That of [`copy`], for at least [`SAMPLE_BYTES`].
     #[cold]
-    unsafe fn timed(&self, mode: Mode, from: NonNull<u8>, to: NonNull<u8>, bytes: usize) {
+    unsafe fn timed(&self, mode: CopyMode, from: NonNull<u8>, to: NonNull<u8>, bytes: usize) {
         // SAFETY: the same; longer than a reading.
         self.observe(unsafe { sample(from, to) });
         // SAFETY: the caller's.
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn two_readings_in_a_row_change_the_distance() {
-        let gauge = Gauge::new(Distance::Near, Bounds::UNMEASURED);
+        let probe = DistanceProbe::new(Distance::Near, Bounds::UNMEASURED);
         for (ns, after) in [
             (500, Distance::Near),
             (100, Distance::Near),
@@ -201,11 +201,11 @@ mod tests {
             (200, Distance::Far),
             (90, Distance::Near),
         ] {
-            let before = gauge.distance();
-            gauge.observe(ns);
-            assert_eq!(gauge.distance(), after, "{ns}");
-            assert_eq!(gauge.changed(), (before != after).then_some(after), "{ns}");
-            assert_eq!(gauge.changed(), None, "a change is reported once");
+            let before = probe.distance();
+            probe.observe(ns);
+            assert_eq!(probe.distance(), after, "{ns}");
+            assert_eq!(probe.changed(), (before != after).then_some(after), "{ns}");
+            assert_eq!(probe.changed(), None, "a change is reported once");
         }
     }
 
@@ -226,22 +226,22 @@ mod tests {
 
     #[test]
     fn a_shared_core_stays_shared() {
-        let gauge = Gauge::new(Distance::SameCore, Bounds::UNMEASURED);
-        (0..4).for_each(|_| gauge.observe(500));
-        assert_eq!(gauge.distance(), Distance::SameCore);
+        let probe = DistanceProbe::new(Distance::SameCore, Bounds::UNMEASURED);
+        (0..4).for_each(|_| probe.observe(500));
+        assert_eq!(probe.distance(), Distance::SameCore);
     }
 
     #[test]
     fn a_copy_is_whole_whether_it_is_timed_or_not() {
-        let gauge = Gauge::new(Distance::Far, Bounds::UNMEASURED);
+        let probe = DistanceProbe::new(Distance::Far, Bounds::UNMEASURED);
         for bytes in [0, 100, TIMED_MIN - 1, TIMED_MIN, TIMED_MIN + 77] {
-            for mode in [Mode::Plain, Mode::Streaming] {
+            for mode in [CopyMode::Plain, CopyMode::Streaming] {
                 for round in 0..EVERY as usize + 1 {
                     let from: Vec<u8> = (0..bytes).map(|at| (at * 3 + round) as u8).collect();
                     let mut to = vec![0; bytes];
                     let ends = (NonNull::from(&from[..]).cast(), NonNull::from(&mut to[..]).cast());
                     // SAFETY: two vectors of that length.
-                    unsafe { gauge.copy(mode, ends.0, ends.1, bytes) };
+                    unsafe { probe.copy(mode, ends.0, ends.1, bytes) };
                     assert!(to == from, "{bytes} bytes, round {round}");
                 }
             }

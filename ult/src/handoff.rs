@@ -14,11 +14,12 @@
 
 use core::mem::align_of;
 use core::ptr::{self, NonNull};
-use tsumugi_core::sync::{AtomicPtr, CachePadded, Ordering, mutant};
+use tsumugi_core::mutate;
+use tsumugi_core::sync::{AtomicPtr, CachePadded, Ordering};
 
 /// An item that was sent, perhaps with a chain behind it.
 #[derive(Debug)]
-pub struct Letter<T> {
+pub struct HandoffBatch<T> {
     /// The item.
     pub first: NonNull<T>,
     /// Whether more items are linked to the first, by their own links.
@@ -27,9 +28,9 @@ pub struct Letter<T> {
 
 /// The slot. Only the owner calls `open`, `has_come` and `close`.
 #[derive(Debug)]
-pub struct Mail<T>(CachePadded<AtomicPtr<T>>);
+pub struct HandoffSlot<T>(CachePadded<AtomicPtr<T>>);
 
-impl<T> Mail<T> {
+impl<T> HandoffSlot<T> {
     /// A word that is no item's address.
     const OPEN: *mut T = ptr::without_provenance_mut(1);
 
@@ -43,9 +44,9 @@ impl<T> Mail<T> {
     /// before the exchange, because it would fetch the cache line once more. After
     /// true, nothing of the slot is touched any more.
     #[inline]
-    pub fn try_send(&self, letter: Letter<T>) -> bool {
-        let word = letter.word();
-        let order = if mutant("mail_relaxed") { Ordering::Relaxed } else { Ordering::Release };
+    pub fn try_send(&self, batch: HandoffBatch<T>) -> bool {
+        let word = batch.word();
+        let order = mutate!("mail_relaxed": Ordering::Release => Ordering::Relaxed);
         // Release: pairs with the Acquire in `close`.
         self.0.compare_exchange(Self::OPEN, word, order, Ordering::Relaxed).is_ok()
     }
@@ -67,44 +68,42 @@ impl<T> Mail<T> {
     }
 
     /// Closes the slot: the owner polls it no longer. Returns what has come.
-    pub fn close(&self) -> Option<Letter<T>> {
+    pub fn close(&self) -> Option<HandoffBatch<T>> {
         if self.0.load(Ordering::Relaxed).is_null() {
             return None;
         }
         // Acquire: pairs with the Release in `try_send`.
-        let came = if mutant("mail_load_then_store") {
+        let came = mutate!("mail_load_then_store": self.0.swap(ptr::null_mut(), Ordering::Acquire) => {
             let came = self.0.load(Ordering::Acquire);
             self.0.store(ptr::null_mut(), Ordering::Relaxed);
             came
-        } else {
-            self.0.swap(ptr::null_mut(), Ordering::Acquire)
-        };
-        letter_of(came)
+        });
+        batch_of(came)
     }
 
     /// Takes an item in place of the owner, which may have lost its processor. The
     /// slot is closed then. Any thread.
-    pub fn intercept(&self) -> Option<Letter<T>> {
+    pub fn intercept(&self) -> Option<HandoffBatch<T>> {
         let seen = self.0.load(Ordering::Relaxed);
-        letter_of(seen)?;
-        if mutant("mail_intercept_blind") {
-            self.0.store(ptr::null_mut(), Ordering::Relaxed);
-            return letter_of(seen);
-        }
+        batch_of(seen)?;
         // Acquire: as in `close`.
-        let taken =
-            self.0.compare_exchange(seen, ptr::null_mut(), Ordering::Acquire, Ordering::Relaxed);
-        letter_of(taken.ok()?)
+        let taken = mutate!("mail_intercept_blind":
+        self.0.compare_exchange(seen, ptr::null_mut(), Ordering::Acquire, Ordering::Relaxed)
+        => {
+            self.0.store(ptr::null_mut(), Ordering::Relaxed);
+            Ok(seen)
+        });
+        batch_of(taken.ok()?)
     }
 
     /// Whether an item has come and was not taken yet. Any thread.
     pub fn is_full(&self) -> bool {
-        letter_of(self.0.load(Ordering::Relaxed)).is_some()
+        batch_of(self.0.load(Ordering::Relaxed)).is_some()
     }
 }
 
-impl<T> Letter<T> {
-    /// The word that stands for the letter.
+impl<T> HandoffBatch<T> {
+    /// The word that stands for the batch.
     #[inline]
     pub(crate) fn word(self) -> *mut T {
         const { assert!(align_of::<T>() > BITS, "an item's address has two bits to spare") };
@@ -113,28 +112,28 @@ impl<T> Letter<T> {
     }
 }
 
-/// The letter that a word stands for, if it is one.
+/// The batch that a word stands for, if it is one.
 #[inline]
-pub(crate) fn letter_of<T>(word: *mut T) -> Option<Letter<T>> {
+pub(crate) fn batch_of<T>(word: *mut T) -> Option<HandoffBatch<T>> {
     // CLOSED and OPEN have no address bits.
     let first = NonNull::new(word.map_addr(|address| address & !BITS))?;
-    Some(Letter { first, more: word.addr() & MORE != 0 })
+    Some(HandoffBatch { first, more: word.addr() & MORE != 0 })
 }
 
-impl<T> Clone for Letter<T> {
+impl<T> Clone for HandoffBatch<T> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T> Copy for Letter<T> {}
+impl<T> Copy for HandoffBatch<T> {}
 
-impl<T> From<NonNull<T>> for Letter<T> {
+impl<T> From<NonNull<T>> for HandoffBatch<T> {
     fn from(first: NonNull<T>) -> Self {
         Self { first, more: false }
     }
 }
 
 const MORE: usize = 1;
-/// The bits that are no part of an address; an `Offer` uses one bit more.
+/// The bits that are no part of an address; an `PublicSlot` uses one bit more.
 const BITS: usize = 3;

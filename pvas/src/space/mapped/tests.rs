@@ -1,7 +1,8 @@
 use super::*;
+use std::ptr::NonNull;
 
-fn config() -> Config {
-    Config::small()
+fn config() -> SpaceConfig {
+    SpaceConfig::small()
 }
 
 #[test]
@@ -55,7 +56,7 @@ fn a_place_lies_in_the_shared_part_of_a_partition() {
 
 #[test]
 fn spaces_of_one_process_are_disjoint_and_reused_clean() {
-    let config = Config { starter_bytes: 12 << 10, ..config() };
+    let config = SpaceConfig { starter_bytes: 12 << 10, ..config() };
     let first = Space::create(2, &config).unwrap();
     let second = Space::create(2, &config).unwrap();
     assert_ne!(first.shape().base, second.shape().base);
@@ -81,7 +82,7 @@ fn spaces_of_one_process_are_disjoint_and_reused_clean() {
 
 #[test]
 fn a_base_that_is_taken_is_an_error_that_names_it() {
-    let config = Config { base: Some(0x3000_0000_0000), ..config() };
+    let config = SpaceConfig { base: Some(0x3000_0000_0000), ..config() };
     let first = Space::create(1, &config).unwrap();
     let second = Space::create(1, &config).unwrap_err();
     assert!(second.to_string().contains("0x300000000000"), "{second}");
@@ -90,8 +91,9 @@ fn a_base_that_is_taken_is_an_error_that_names_it() {
 
 #[test]
 fn the_next_base_is_beyond_the_taken_range() {
-    let taken =
-        |start, end| Some(Taken { start, end, what: tsumugi_core::excerpt::Excerpt::new("") });
+    let taken = |start, end| {
+        Some(OccupiedRange { start, end, what: tsumugi_core::excerpt::Excerpt::new("") })
+    };
     let (base, range) = (config::BASE_DEFAULT, 64 << 30);
     assert_eq!(base_after(base, range, None), Some(base + range));
     assert_eq!(base_after(base, range, taken(base, base + 1)), Some(base + range));

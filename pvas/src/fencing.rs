@@ -5,7 +5,7 @@
 //! The launcher or the failure detector notices this death as any other.
 
 use crate::attach::Member;
-use crate::partition::{Control, State};
+use crate::partition::{ControlBlock, RankState};
 use crate::sys;
 use std::os::fd::AsFd;
 use tsumugi_core::mem::Rank;
@@ -21,19 +21,20 @@ impl Member {
     pub fn end_neighbour(&self, rank: Rank) -> bool {
         let control = self.control_of(rank);
         let is_here = control.pid_space() == self.control().pid_space();
-        if !is_here || control.state() != State::Running || control.pid() == std::process::id() {
+        if !is_here || control.state() != RankState::Running || control.pid() == std::process::id()
+        {
             return false;
         }
         end(control)
     }
 }
 
-fn end(control: &Control) -> bool {
+fn end(control: &ControlBlock) -> bool {
     let pid = control.pid();
     // The descriptor stays with that process, even if its number is reused.
     let Ok(process) = sys::pidfd(pid) else { return false };
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    if is_looked_into(&status) || control.state() != State::Running {
+    if is_looked_into(&status) || control.state() != RankState::Running {
         return false;
     }
     sys::send_signal(process.as_fd(), libc::SIGKILL).is_ok()
@@ -52,14 +53,14 @@ fn is_looked_into(status: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
+    use crate::config::SpaceConfig;
     use std::os::unix::process::ExitStatusExt;
     use std::process::{Command, Stdio};
     use tsumugi_core::sync::Ordering;
 
     #[test]
     fn a_stopped_neighbour_is_ended() {
-        let members = Member::threads(2, &Config::small()).unwrap();
+        let members = Member::threads(2, &SpaceConfig::small()).unwrap();
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
         assert!(!members[0].end_neighbour(Rank(1)), "the rank is this process");
         members[1].control().pid_word().store(child.id(), Ordering::SeqCst);

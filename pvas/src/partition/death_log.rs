@@ -16,9 +16,9 @@ use tsumugi_core::sync::{AtomicU32, Ordering};
 
 /// The list; see the module. All zeroes: no rank of another node has died.
 #[repr(C)]
-pub(crate) struct Graves {
+pub(crate) struct DeathLog {
     count: AtomicU32,
-    entries: [AtomicU32; GRAVES_MAX],
+    entries: [AtomicU32; DEATHS_MAX],
 }
 
 /// The dead rank or node.
@@ -30,10 +30,10 @@ pub enum Gone {
     Node(u32),
 }
 
-impl Graves {
+impl DeathLog {
     /// Adds an entry; returns false if it was there already, or if the list is
     /// full.
-    pub(crate) fn dig(&self, gone: Gone) -> bool {
+    pub(crate) fn record(&self, gone: Gone) -> bool {
         let word = match gone {
             Gone::Rank(rank) => rank.0 + 1,
             Gone::Node(node) => (node + 1) | NODE,
@@ -57,7 +57,7 @@ impl Graves {
     /// counted.
     #[inline]
     pub(crate) fn count(&self) -> u32 {
-        // Acquire: pairs with the Release in `dig`.
+        // Acquire: pairs with the Release in `record`.
         self.count.load(Ordering::Acquire)
     }
 
@@ -72,7 +72,7 @@ impl Graves {
 }
 
 const NODE: u32 = 1 << 31;
-const GRAVES_MAX: usize = 255;
+const DEATHS_MAX: usize = 255;
 
 #[cfg(test)]
 mod tests {
@@ -81,19 +81,19 @@ mod tests {
     #[test]
     fn each_death_is_listed_once() {
         // SAFETY: the list consists of atomics, for which all zeroes are valid.
-        let graves: Graves = unsafe { std::mem::zeroed() };
+        let death_log: DeathLog = unsafe { std::mem::zeroed() };
         let all = [Gone::Rank(Rank(0)), Gone::Node(0), Gone::Rank(Rank(70_000))];
         for gone in all {
-            assert!(graves.dig(gone) && !graves.dig(gone), "{gone:?}");
+            assert!(death_log.record(gone) && !death_log.record(gone), "{gone:?}");
         }
-        assert_eq!((graves.count(), graves.iter().collect::<Vec<_>>()), (3, all.to_vec()));
+        assert_eq!((death_log.count(), death_log.iter().collect::<Vec<_>>()), (3, all.to_vec()));
     }
 
     #[test]
     fn a_death_that_does_not_fit_is_not_listed() {
         // SAFETY: as above.
-        let graves: Graves = unsafe { std::mem::zeroed() };
-        let dug = (0..300).filter(|rank| graves.dig(Gone::Rank(Rank(*rank)))).count();
-        assert_eq!((dug, graves.count()), (GRAVES_MAX, GRAVES_MAX as u32));
+        let death_log: DeathLog = unsafe { std::mem::zeroed() };
+        let recorded = (0..300).filter(|rank| death_log.record(Gone::Rank(Rank(*rank)))).count();
+        assert_eq!((recorded, death_log.count()), (DEATHS_MAX, DEATHS_MAX as u32));
     }
 }

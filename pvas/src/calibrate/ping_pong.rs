@@ -7,7 +7,7 @@ use std::time::Instant;
 use tsumugi_core::sync::{AtomicBool, AtomicU64, CachePadded, Ordering};
 
 /// The words by which the two threads synchronize.
-pub struct Court {
+pub struct PingPong {
     /// The round that the giver has begun; rounds count from 1. Written by the
     /// giver alone.
     asked: CachePadded<AtomicU64>,
@@ -18,8 +18,8 @@ pub struct Court {
     end: Instant,
 }
 
-impl Court {
-    /// Makes a court without threads.
+impl PingPong {
+    /// Makes a ping_pong without threads.
     pub fn new(end: Instant) -> Self {
         let line = || CachePadded::new(AtomicU64::new(0));
         Self { asked: line(), answered: line(), stop: AtomicBool::new(false), end }

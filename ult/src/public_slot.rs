@@ -1,8 +1,8 @@
-//! The offer slot of a worker: a public place where the worker puts its oldest item
+//! The public slot of a worker, where the worker puts its oldest item
 //! before any thread requests it.
 //!
 //! ```text
-//!   EMPTY ──lay out: the owner──► the item · whether more hang on it
+//!   EMPTY ──publish: the owner──► the item · whether more hang on it
 //!     ▲                                         │
 //!     └───────────── take: any thread ──────────┘
 //!
@@ -20,7 +20,7 @@
 //! lies in the slot does not, because no worker falls asleep while it sees that item.
 //! So a push costs the owner one load, of a line of its own. A worker that is about
 //! to sleep, and is counted as a sleeper, must therefore see every push that saw an
-//! item in the slot, also if the item was taken in between. [`Offer::none_of`] is its
+//! item in the slot, also if the item was taken in between. [`PublicSlot::all_empty`] is its
 //! check, with a barrier behind.
 //!
 //! ```text
@@ -40,19 +40,20 @@
 //!   with Private Deques. PPoPP 2013: queues of the owner's alone.
 
 use crate::fences::Fences;
-use crate::mail::{Letter, letter_of};
+use crate::handoff::{HandoffBatch, batch_of};
 use core::ptr;
-use tsumugi_core::sync::{AtomicPtr, CachePadded, Ordering, mutant};
+use tsumugi_core::mutate;
+use tsumugi_core::sync::{AtomicPtr, CachePadded, Ordering};
 
 /// The slot.
 #[derive(Debug)]
-pub struct Offer<T> {
+pub struct PublicSlot<T> {
     place: CachePadded<AtomicPtr<T>>,
     /// Whether an item in the slot is calm.
     calm: bool,
 }
 
-impl<T> Offer<T> {
+impl<T> PublicSlot<T> {
     /// An empty slot. If it is not `shared`, no item is ever put there.
     pub fn new(shared: bool, fences: Fences) -> Self {
         let word = if shared { ptr::null_mut() } else { ptr::without_provenance_mut(CALM) };
@@ -64,10 +65,8 @@ impl<T> Offer<T> {
     /// slot, or there are no other workers.
     #[inline(always)]
     pub fn is_calm(&self) -> bool {
-        if !mutant("notify_no_light") {
-            // Pairs with the heavy half in `none_of`.
-            Fences::LIGHTEST.light();
-        }
+        // Pairs with the heavy half in `all_empty`.
+        mutate!("notify_no_light": Fences::LIGHTEST.light() => ());
         self.place.load(Ordering::Relaxed).addr() & CALM != 0
     }
 
@@ -81,14 +80,14 @@ impl<T> Offer<T> {
     /// Whether no item lay in any of these slots. If true, the caller sees from here
     /// on what the slots' owners have pushed because an item did lie there. The
     /// caller is counted as a sleeper, with a barrier in between.
-    pub fn none_of<'a>(mut all: impl Iterator<Item = &'a Self>, fences: Fences) -> bool
+    pub fn all_empty<'a>(mut all: impl Iterator<Item = &'a Self>, fences: Fences) -> bool
     where
         T: 'a,
     {
-        let none = all.all(|offer| !offer.is_full());
-        if none && !mutant("offer_no_heavy") {
+        let none = all.all(|public_slot| !public_slot.is_full());
+        if none {
             // Pairs with the light half in `is_calm`.
-            fences.heavy();
+            mutate!("offer_no_heavy": fences.heavy() => ());
         }
         none
     }
@@ -99,31 +98,33 @@ impl<T> Offer<T> {
     ///
     /// One thread at a time is the owner; only the owner calls, and the slot is
     /// empty.
-    pub unsafe fn lay_out(&self, letter: Letter<T>) {
-        let order = if mutant("offer_relaxed") { Ordering::Relaxed } else { Ordering::Release };
+    pub unsafe fn publish(&self, batch: HandoffBatch<T>) {
+        let order = mutate!("offer_relaxed": Ordering::Release => Ordering::Relaxed);
         let calm = if self.calm { CALM } else { 0 };
         // Release: pairs with the Acquire in `take`.
-        self.place.store(letter.word().map_addr(|word| word | calm), order);
+        self.place.store(batch.word().map_addr(|word| word | calm), order);
     }
 
     /// The item in the slot, which any thread may take at any time.
     #[inline(always)]
-    pub fn seen(&self) -> Option<Letter<T>> {
-        letter_of(self.place.load(Ordering::Relaxed))
+    pub fn seen(&self) -> Option<HandoffBatch<T>> {
+        batch_of(self.place.load(Ordering::Relaxed))
     }
 
     /// Takes the item in the slot. Any thread.
     #[inline]
-    pub fn take(&self) -> Option<Letter<T>> {
+    pub fn take(&self) -> Option<HandoffBatch<T>> {
         // This check also keeps a shut slot shut.
         self.seen()?;
-        if mutant("offer_load_then_store") {
+        // Acquire: pairs with the Release in `publish`.
+        let came = mutate!("offer_load_then_store":
+        self.place.swap(ptr::null_mut(), Ordering::Acquire)
+        => {
             let came = self.place.load(Ordering::Acquire);
             self.place.store(ptr::null_mut(), Ordering::Relaxed);
-            return letter_of(came);
-        }
-        // Acquire: pairs with the Release in `lay_out`.
-        letter_of(self.place.swap(ptr::null_mut(), Ordering::Acquire))
+            came
+        });
+        batch_of(came)
     }
 }
 

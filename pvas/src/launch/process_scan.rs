@@ -52,7 +52,7 @@ pub fn kill_marked(entry: &str) {
 }
 
 /// The result of one look at all processes.
-struct Found {
+struct ScanResult {
     /// The number of processes with the mark; they have been killed.
     count: usize,
     /// The first of these processes.
@@ -66,7 +66,7 @@ struct Found {
 }
 
 /// What a look found out about one process.
-struct Seen {
+struct ScannedProcess {
     process: OwnedFd,
     environment: Environment,
     /// Whether a process without an environment has a program: threads of the
@@ -75,9 +75,9 @@ struct Seen {
     is_guardian: bool,
 }
 
-fn find(entry: &[u8], spares_guardians: bool) -> Found {
+fn find(entry: &[u8], spares_guardians: bool) -> ScanResult {
     let (some, own) = ([const { None }; AWAITED_MAX], std::process::id());
-    let mut found = Found { count: 0, some, has_starting: false, has_passed_by: false };
+    let mut found = ScanResult { count: 0, some, has_starting: false, has_passed_by: false };
     let processes = match Folder::open(c"/proc") {
         Ok(processes) => processes,
         Err(error) => {
@@ -118,7 +118,7 @@ fn find(entry: &[u8], spares_guardians: bool) -> Found {
     found
 }
 
-fn see(processes: &Folder, name: &CStr, pid: u32, entry: &[u8]) -> Result<Seen> {
+fn see(processes: &Folder, name: &CStr, pid: u32, entry: &[u8]) -> Result<ScannedProcess> {
     // The descriptor first: if the number passes to another process meanwhile, the
     // environment of that process shows it.
     let process = sys::pidfd(pid)?;
@@ -127,7 +127,7 @@ fn see(processes: &Folder, name: &CStr, pid: u32, entry: &[u8]) -> Result<Seen> 
     let is_marked = environment == Environment::Marked;
     let is_guardian = is_marked && is_guardian(&folder)?;
     let has_program = environment == Environment::Empty && folder.has_link(c"exe");
-    Ok(Seen { process, environment, has_program, is_guardian })
+    Ok(ScannedProcess { process, environment, has_program, is_guardian })
 }
 
 /// Whether no descriptor is left, in this process or in the system, or no memory
@@ -189,7 +189,7 @@ const GONE_WITHIN: Duration = Duration::from_millis(200);
 /// The pause before a second look at a process without an environment; after some
 /// of these pauses it counts as having none.
 const STARTS_WITHIN: Duration = Duration::from_millis(2);
-/// How often the sweep waits for descriptors.
+/// How often the scan waits for descriptors.
 const SHORTAGES_MAX: usize = 300;
 /// The pause in which processes that end return their descriptors.
 const ROOM_WITHIN: Duration = Duration::from_millis(10);
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_waits_for_free_descriptors() {
+    fn a_scan_waits_for_free_descriptors() {
         let (entry, children) = marked(1, "none");
         let pid = kill_with(0, &entry);
         forked::pause(5 * ROOM_WITHIN);

@@ -1,0 +1,86 @@
+//! A job that is to be started, and its options.
+
+use crate::config::SpaceConfig;
+use std::ffi::{OsStr, OsString};
+use tsumugi_core::mem::Rank;
+
+/// A job that is to be started, with its options.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    pub(super) size: u32,
+    pub(super) part: Option<Vec<Rank>>,
+    pub(super) program: OsString,
+    pub(super) args: Vec<OsString>,
+    pub(super) env: Vec<(OsString, OsString)>,
+    pub(super) label: bool,
+    pub(super) forward_signals: bool,
+    pub(super) config: Option<SpaceConfig>,
+}
+
+impl Launch {
+    /// Makes a job of `size` ranks.
+    pub fn new(size: u32) -> Self {
+        Self {
+            size,
+            part: None,
+            program: OsString::new(),
+            args: Vec::new(),
+            env: Vec::new(),
+            label: false,
+            forward_signals: false,
+            config: None,
+        }
+    }
+
+    /// Starts only these ranks of the job; they find the other ranks through the
+    /// variables of their environment.
+    #[must_use]
+    pub fn part(mut self, ranks: impl IntoIterator<Item = Rank>) -> Self {
+        self.part = Some(ranks.into_iter().collect());
+        self
+    }
+
+    /// Sets the program that each rank runs.
+    #[must_use]
+    pub fn program<A: AsRef<OsStr>>(
+        mut self,
+        path: impl AsRef<OsStr>,
+        args: impl IntoIterator<Item = A>,
+    ) -> Self {
+        self.program = path.as_ref().to_owned();
+        self.args = args.into_iter().map(|arg| arg.as_ref().to_owned()).collect();
+        self
+    }
+
+    /// Adds a variable to the environment of each rank.
+    #[must_use]
+    pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
+        self.env.push((name.as_ref().to_owned(), value.as_ref().to_owned()));
+        self
+    }
+
+    /// Sets whether each line of output starts with `[rank] `. Without a label,
+    /// ranks write directly to the launcher's output.
+    #[must_use]
+    pub fn label(mut self, label: bool) -> Self {
+        self.label = label;
+        self
+    }
+
+    /// Sets whether signals that request this process to end, and SIGUSR1 and
+    /// SIGUSR2, are caught and passed on to the ranks. A second SIGINT then kills
+    /// them. Only one job of a process at a time can catch signals.
+    #[must_use]
+    pub fn forward_signals(mut self, forward: bool) -> Self {
+        self.forward_signals = forward;
+        self
+    }
+
+    /// Sets the options of the partitions; without this call they come from the
+    /// environment.
+    #[must_use]
+    pub fn config(mut self, config: SpaceConfig) -> Self {
+        self.config = Some(config);
+        self
+    }
+}

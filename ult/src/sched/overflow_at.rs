@@ -1,0 +1,20 @@
+//! The overflow of the ULT that runs on this thread.
+
+use super::current;
+use crate::overflow::Overflow;
+
+/// Called by `overflow` in a signal handler: returns the overflow if `at` is in
+/// the guard page of the ULT that runs on this thread.
+pub(super) fn overflow_at(at: usize) -> Option<Overflow<'static>> {
+    // SAFETY: the pointer is this thread's own worker; the thread was stopped in
+    // the middle of the worker's ULT.
+    let task = unsafe { current::worker()?.as_ref().current()?.as_ref() };
+    // SAFETY: the task runs.
+    let head = unsafe { task.head() }?;
+    head.is_guard(at).then(|| Overflow {
+        id: task.slot().into(),
+        // SAFETY: as above; the task runs, so it is not cleared.
+        name: unsafe { task.name() },
+        stack_bytes: head.bytes(),
+    })
+}
