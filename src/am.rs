@@ -50,8 +50,8 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 use tsumugi_core::am::{
-    self, Answer, Bell, CallError, HandlerId, Inline, Machine, Message, ReplyTo, SendError, Shape,
-    Token,
+    self, AmMachine, AmShape, CallError, DoorbellOrder, HandlerAnswer, HandlerId, Inline, Message,
+    ReplyTo, SendError, Token,
 };
 use tsumugi_core::completion::Why;
 use tsumugi_core::mem::{Access, LocalAddr, PeerIndex, Region, RegionKey, RemoteAddr};
@@ -63,7 +63,7 @@ use tsumugi_pvas::{Direct, Member};
 /// The function that a message calls.
 pub(crate) enum Function {
     /// Runs on the thread that takes the message, and must not block.
-    Here(Box<dyn Fn(Message<'_>) -> Answer + Send + Sync>),
+    Here(Box<dyn Fn(Message<'_>) -> HandlerAnswer + Send + Sync>),
     /// Takes the message to another thread, and with it the duty to answer.
     Elsewhere(Box<Start>),
 }
@@ -78,7 +78,7 @@ pub(crate) struct Am {
     direct: Direct,
     /// The carrier of operations to ranks of other nodes, if there are any.
     far: OnceLock<Far>,
-    shape: Shape,
+    shape: AmShape,
     lanes: &'static [Word],
     /// Regions of the lanes, the staging cells and the landing buffers.
     regions: [Region; 3],
@@ -98,7 +98,7 @@ pub(crate) struct Am {
 
 /// The state under the lock. The machine and its tables name peers by their indices.
 struct State {
-    machine: Machine<'static>,
+    machine: AmMachine<'static>,
     peers: Peers,
     /// Peers to which a greeting is to be sent, and greetings for which there was no
     /// memory.
@@ -110,13 +110,13 @@ struct State {
     stuck: Vec<VecDeque<Stuck>>,
     stuck_len: usize,
     /// Answers of ULTs that were cut off before there was room.
-    owed: Vec<(ReplyTo, Answer)>,
+    owed: Vec<(ReplyTo, HandlerAnswer)>,
     /// The rank has ended: no thread pumps any more.
     has_ended: bool,
     /// Operations on other nodes have ended since waiters were last woken.
     has_room: bool,
-    peer_table: Lent<am::Peer>,
-    blocks: Lent<am::Block<'static>>,
+    peer_table: Lent<am::AmPeer>,
+    blocks: Lent<am::LaneBlock<'static>>,
     regions: Vec<Region>,
     _tables: Tables,
 }
@@ -143,7 +143,7 @@ struct Waiting {
 }
 
 /// The machine's tables that do not grow, freed with the state.
-type Tables = (Lent<am::Call>, Lent<am::Slot>, Lent<am::Landing>);
+type Tables = (Lent<am::PendingCall>, Lent<am::StagingCell>, Lent<am::LandingBuffer>);
 
 // SAFETY: `landing` is memory that stays mapped; the pointers in the entries are
 // only used under the lock, while their callers wait.
@@ -166,19 +166,19 @@ pub(crate) struct Footprint {
 
 /// The lanes of a rank with `peers` neighbours. Lanes to other nodes have fewer
 /// cells the more ranks the job has.
-fn shape(peers: u32, ranks: u32) -> Shape {
-    let later = (LATER_CELLS / ranks.max(1)).clamp(4, Shape::CELLS);
-    Shape { peers, cells: Shape::CELLS, later_cells: 1 << later.ilog2() }
+fn shape(peers: u32, ranks: u32) -> AmShape {
+    let later = (LATER_CELLS / ranks.max(1)).clamp(4, AmShape::CELLS);
+    AmShape { peers, cells: AmShape::CELLS, later_cells: 1 << later.ilog2() }
 }
 
 /// Computes the memory for a job of `ranks` ranks from the types.
 pub(crate) fn footprint(ranks: u32) -> Footprint {
     let lanes = |peers| shape(peers, ranks).memory_size();
-    let peer = size_of::<am::Peer>() + size_of::<VecDeque<Waker>>() + PEER_BYTES;
-    let calls = CALLS_MAX * (size_of::<am::Call>() + size_of::<Entry>());
-    let staging = STAGING_CELLS * (size_of::<am::Slot>() + am::CELL_BYTES);
+    let peer = size_of::<am::AmPeer>() + size_of::<VecDeque<Waker>>() + PEER_BYTES;
+    let calls = CALLS_MAX * (size_of::<am::PendingCall>() + size_of::<Entry>());
+    let staging = STAGING_CELLS * (size_of::<am::StagingCell>() + am::CELL_BYTES);
     Footprint {
-        bytes: calls + staging + LANDINGS * size_of::<am::Landing>() + outbound::footprint(),
+        bytes: calls + staging + LANDINGS * size_of::<am::LandingBuffer>() + outbound::footprint(),
         later_bytes: LANDINGS * LANDING_BYTES,
         rank_bytes: peer,
         lane_bytes: (lanes(65) - lanes(1)).div_ceil(64),
@@ -214,20 +214,20 @@ impl Am {
         // job.
         let (lanes, staging) =
             unsafe { (words(lanes, lanes_bytes), words(staging, staging_bytes)) };
-        let (peers, peers_lent) = lend(vec![am::Peer::EMPTY; shape.peers as usize]);
-        let (calls, calls_lent) = lend(vec![am::Call::EMPTY; CALLS_MAX]);
-        let (slots, slots_lent) = lend(vec![am::Slot::EMPTY; STAGING_CELLS]);
-        let (landings, landings_lent) = lend(vec![am::Landing::EMPTY; LANDINGS]);
-        let memory = am::Memory {
+        let (peers, peers_lent) = lend(vec![am::AmPeer::EMPTY; shape.peers as usize]);
+        let (calls, calls_lent) = lend(vec![am::PendingCall::EMPTY; CALLS_MAX]);
+        let (slots, slots_lent) = lend(vec![am::StagingCell::EMPTY; STAGING_CELLS]);
+        let (landings, landings_lent) = lend(vec![am::LandingBuffer::EMPTY; LANDINGS]);
+        let memory = am::AmMemory {
             lanes,
             staging,
             staging_at: LocalAddr { key: staging_region.key, offset: 0 },
             landing_at: LocalAddr { key: landing_region.key, offset: 0 },
             landing_bytes: LANDING_BYTES as u64,
         };
-        let tables = am::Tables { peers, calls, slots, landings };
+        let tables = am::AmTables { peers, calls, slots, landings };
         // The doorbell after the cell: another thread may carry out each of them.
-        let machine = Machine::new(near(own), shape, Bell::AfterCell, memory, tables)
+        let machine = AmMachine::new(near(own), shape, DoorbellOrder::AfterCell, memory, tables)
             .unwrap_or_else(|error| panic!("{error}"));
         Ok(Self {
             member: member.clone(),

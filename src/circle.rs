@@ -3,7 +3,7 @@
 use crate::Rank;
 use crate::node::Node;
 use std::thread;
-use tsumugi_core::coll::{Circle, Hall};
+use tsumugi_core::coll::{BarrierMemory, NodeBarrier};
 use tsumugi_core::mem::{AddrError, LocalRank};
 use tsumugi_core::signal::Until;
 use tsumugi_core::sync::{AtomicU64, Ordering, spin_loop};
@@ -17,7 +17,7 @@ impl Node {
     }
 }
 
-impl Hall for Node {
+impl BarrierMemory for Node {
     #[inline(always)]
     fn word(&self, place: u32, word: usize) -> &AtomicU64 {
         &self.control_at(place).collective()[WORDS_FROM + word]
@@ -74,5 +74,5 @@ const TURNS: u32 = 64;
 const WORDS_FROM: usize = 32;
 
 const _: () = assert!(
-    tsumugi_core::coll::WORDS <= WORDS_FROM && WORDS_FROM + Circle::WORDS <= COLLECTIVE_WORDS
+    tsumugi_core::coll::WORDS <= WORDS_FROM && WORDS_FROM + NodeBarrier::WORDS <= COLLECTIVE_WORDS
 );

@@ -48,7 +48,7 @@ use crate::msg::{Messages, Under, pattern};
 use crate::{Buffer, Error, MessageError, Plain, Rank, Received, Runtime, Source, Tags};
 use std::fmt;
 use std::sync::Arc;
-use tsumugi_core::msg::{Counts, Label};
+use tsumugi_core::msg::{Label, MessageCounts};
 
 /// A communicator: a message that is sent through it can only be received through
 /// the same communicator, so the messages of one part of a program do not mix with
@@ -294,7 +294,7 @@ impl Comm {
 
     /// The numbers of messages that this rank has sent so far, through all
     /// communicators, by path and length.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> MessageCounts {
         self.messages().counts()
     }
 

@@ -3,7 +3,7 @@
 use crate::Error;
 use std::alloc::Layout;
 use std::ptr::NonNull;
-use tsumugi_core::mem::Memory;
+use tsumugi_core::mem::MemorySource;
 use tsumugi_pvas::Member;
 use tsumugi_pvas::config::EXPOSED;
 

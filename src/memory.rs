@@ -31,7 +31,9 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use tsumugi_core::backend::LoadStore;
-use tsumugi_core::mem::{Access, Agent, LocalAddr, Memory, Need, Region, RegionKey, RemoteAddr};
+use tsumugi_core::mem::{
+    Access, Agent, LocalAddr, MemorySource, Need, Region, RegionKey, RemoteAddr,
+};
 use tsumugi_core::sync::AtomicU64;
 use tsumugi_pvas::config::{EXPOSED, HEAP};
 
@@ -405,7 +407,7 @@ impl Block {
 }
 
 /// The allocator for memory with this kind of access.
-fn memory_for(runtime: &Runtime, access: Access) -> &dyn Memory {
+fn memory_for(runtime: &Runtime, access: Access) -> &dyn MemorySource {
     match access {
         Access::Local => runtime.heap(),
         Access::Read | Access::ReadWrite => runtime.exposed(),

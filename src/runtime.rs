@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tsumugi_backends::boot::BootMethod;
 use tsumugi_core::backend::LoadStore;
-use tsumugi_core::coll::{Addend, Elsewhere, Part};
+use tsumugi_core::coll::{Addend, CollContext, RemoteExecute};
 use tsumugi_core::mem::{Agent, Need, Remote, RemoteAddr};
 use tsumugi_core::signal::Until;
 use tsumugi_core::sync::AtomicU64;
@@ -320,8 +320,8 @@ impl Runtime {
         self.node.waiters().wait_for(self.node.lot(), word, until, &Here, limit)
     }
 
-    fn part<'a>(&'a self, elsewhere: &'a Elsewhere<'a>) -> Part<'a, Direct> {
-        Part {
+    fn part<'a>(&'a self, elsewhere: &'a RemoteExecute<'a>) -> CollContext<'a, Direct> {
+        CollContext {
             memory: &self.direct,
             elsewhere,
             lot: self.node.lot(),

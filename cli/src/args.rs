@@ -8,7 +8,7 @@ use crate::core_distance::CoreDistance;
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
-use tsumugi_core::wait::Bells;
+use tsumugi_core::wait::DoorbellSet;
 
 /// Kernel-bypass communication for programs with thousands of user-level threads.
 #[derive(Debug, Parser)]
@@ -274,7 +274,7 @@ fn within(word: &str, what: &str, max: u64) -> Result<u64, String> {
 
 const RANKS_MAX: u32 = tsumugi::pvas::config::RANKS_MAX;
 const ULTS_MAX: u32 = 1 << 20;
-const WORKERS_MAX: u32 = Bells::WORKERS_MAX as u32;
+const WORKERS_MAX: u32 = DoorbellSet::WORKERS_MAX as u32;
 const OPERATIONS_MAX: u64 = 1 << 40;
 
 #[cfg(test)]

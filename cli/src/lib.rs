@@ -13,7 +13,6 @@
 mod failure;
 mod text;
 mod summary;
-mod shuffle;
 mod progress;
 mod memory;
 mod core_distance;

@@ -20,9 +20,10 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use tsumugi_backends::ofi::{Arrival, DeviceFailure, PacketError};
-use tsumugi_core::backend::{Completion, Draw, Endpoint, Fault, Plan};
+use tsumugi_core::backend::{Completion, Endpoint, Fault, FaultPlan};
 use tsumugi_core::mem::LocalAddr;
 use tsumugi_core::op::Op;
+use tsumugi_core::random::SplitMix64;
 use tsumugi_core::sync::{AtomicU64, AtomicUsize, Ordering};
 
 /// How often each fault occurs. Rates are per mille.
@@ -41,7 +42,7 @@ pub(crate) struct Faults {
     /// The unit of delays.
     clock: Clock,
     /// Faults of the device's queue.
-    queue: Plan,
+    queue: FaultPlan,
 }
 
 /// The unit in which delays are counted.
@@ -76,7 +77,7 @@ struct Way {
 /// Outgoing packets that are held back.
 struct Packets {
     faults: Faults,
-    draw: Draw,
+    draw: SplitMix64,
     held: Vec<Held<(Rank, Vec<u8>)>>,
 }
 
@@ -87,7 +88,7 @@ pub(super) struct BadQueue<'d> {
     device: &'d Device,
     queue: Fault<Queue<'d>>,
     index: usize,
-    draw: Draw,
+    draw: SplitMix64,
     ops: Vec<Held<Op>>,
     arrivals: Vec<Held<Kept>>,
 }
@@ -105,7 +106,7 @@ enum Kept {
 impl Faults {
     /// Draws a mix of faults from the seed; each seed exaggerates other faults.
     pub(crate) fn drawn(seed: u64, clock: Clock) -> Self {
-        let mut draw = Draw::new(seed);
+        let mut draw = SplitMix64::new(seed);
         let most = if clock == Clock::Micros { 300 } else { 30 };
         Self {
             seed,
@@ -115,12 +116,12 @@ impl Faults {
             lost: draw.below(10) as u16,
             again_after: 2 * most + draw.below(8 * most),
             clock,
-            queue: Plan::drawn(draw.next()),
+            queue: FaultPlan::drawn(draw.next()),
         }
     }
 
     /// Draws a delay; `None`: no delay.
-    fn wait(&self, draw: &mut Draw) -> Option<u64> {
+    fn wait(&self, draw: &mut SplitMix64) -> Option<u64> {
         if draw.chance(self.lost) {
             return Some(self.again_after);
         }
@@ -330,13 +331,13 @@ impl Way {
 
 impl Faults {
     /// The faults of the device's queue at one endpoint.
-    fn plan(&self, index: usize) -> Plan {
-        Plan { seed: self.draw(index, 2).next(), ..self.queue }
+    fn plan(&self, index: usize) -> FaultPlan {
+        FaultPlan { seed: self.draw(index, 2).next(), ..self.queue }
     }
 
     /// The generator of random numbers for one part of one endpoint.
-    fn draw(&self, index: usize, part: u64) -> Draw {
-        Draw::new(self.seed ^ (index as u64) << 8 ^ part << 16)
+    fn draw(&self, index: usize, part: u64) -> SplitMix64 {
+        SplitMix64::new(self.seed ^ (index as u64) << 8 ^ part << 16)
     }
 }
 

@@ -28,7 +28,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 use tsumugi_core::boot::{
-    BootError, Bootstrap, CARD_BYTES_MAX, HEAD_BYTES, Head, OpenBootstrap, head_of,
+    BootError, Bootstrap, CARD_BYTES_MAX, EndpointHead, HEAD_BYTES, OpenBootstrap, head_of,
 };
 use tsumugi_core::mem::Rank;
 
@@ -237,7 +237,7 @@ impl Bootstrap for Pmi {
         self.read(rank, CardPart::Card, card)
     }
 
-    fn heads(&mut self, each: &mut dyn FnMut(Rank, &Head)) -> Result<(), BootError> {
+    fn heads(&mut self, each: &mut dyn FnMut(Rank, &EndpointHead)) -> Result<(), BootError> {
         for rank in (0..self.size).map(Rank) {
             let mut head = [0; HEAD_BYTES];
             if self.read(rank, CardPart::Head, &mut head)? != HEAD_BYTES {

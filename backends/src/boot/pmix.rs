@@ -20,7 +20,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 use sys::{Functions, PmixInfo, Proc, Value};
 use tsumugi_core::boot::{
-    BootError, Bootstrap, CARD_BYTES_MAX, HEAD_BYTES, Head, OpenBootstrap, head_of,
+    BootError, Bootstrap, CARD_BYTES_MAX, EndpointHead, HEAD_BYTES, OpenBootstrap, head_of,
 };
 use tsumugi_core::mem::Rank;
 
@@ -165,7 +165,7 @@ impl Bootstrap for Pmix {
         self.take(rank, "card", card)
     }
 
-    fn heads(&mut self, each: &mut dyn FnMut(Rank, &Head)) -> Result<(), BootError> {
+    fn heads(&mut self, each: &mut dyn FnMut(Rank, &EndpointHead)) -> Result<(), BootError> {
         for rank in (0..self.size).map(Rank) {
             let mut head = [0; HEAD_BYTES];
             if self.take(rank, "head", &mut head)? != HEAD_BYTES {

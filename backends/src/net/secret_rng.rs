@@ -1,23 +1,23 @@
 //! Random numbers that other programs cannot guess: the keys of a rank's memory at
 //! its devices.
 //!
-//! The numbers come from one seed of the system and then from [`Draw`]: a program
+//! The numbers come from one seed of the system and then from [`SplitMix64`]: a program
 //! that has seen none of the numbers guesses one with a probability of 2^-64. A
 //! program that has seen one number can compute the others; such a program is a
 //! rank of the job, or has read its traffic.
 
 use crate::boot::random_u64;
 use core::ffi::c_int;
-use tsumugi_core::backend::Draw;
+use tsumugi_core::random::SplitMix64;
 
 /// A generator of such numbers; see the module.
 #[derive(Clone, Debug)]
-pub struct SecretRng(Draw);
+pub struct SecretRng(SplitMix64);
 
 impl SecretRng {
     /// A generator that gives the same numbers for the same seed.
     pub const fn new(seed: u64) -> Self {
-        Self(Draw::new(seed))
+        Self(SplitMix64::new(seed))
     }
 
     /// A generator with a random seed.

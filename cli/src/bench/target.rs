@@ -1,6 +1,6 @@
 //! Random places in the memory of all ranks, which the compiler cannot predict.
 
-use crate::shuffle::Shuffle;
+use tsumugi_core::random::SplitMix64;
 
 /// A place: an 8-byte word of a region of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,11 +31,11 @@ pub const TARGETS: usize = 4096;
 /// [`TARGETS`] places, the same on every machine. The caller gets the seed from
 /// outside the program, so that the compiler knows no place.
 pub fn targets(extent: Extent, seed: u64) -> Vec<WordTarget> {
-    let mut shuffle = Shuffle::new(seed);
+    let mut random = SplitMix64::new(seed);
     let target = |_| WordTarget {
-        rank: shuffle.below(extent.ranks.into()) as u32,
-        region: shuffle.below(extent.regions.into()) as u32,
-        word: shuffle.below(extent.words),
+        rank: random.below(extent.ranks.into()) as u32,
+        region: random.below(extent.regions.into()) as u32,
+        word: random.below(extent.words),
     };
     (0..TARGETS).map(target).collect()
 }

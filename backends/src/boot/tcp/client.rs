@@ -9,7 +9,9 @@ use crate::boot::sys;
 use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
-use tsumugi_core::boot::{BootError, Bootstrap, CARD_BYTES_MAX, HEAD_BYTES, Head, OpenBootstrap};
+use tsumugi_core::boot::{
+    BootError, Bootstrap, CARD_BYTES_MAX, EndpointHead, HEAD_BYTES, OpenBootstrap,
+};
 use tsumugi_core::mem::Rank;
 
 /// A bootstrap through a [`Server`]. Blocking; each call takes at most the time
@@ -315,7 +317,7 @@ impl Bootstrap for Client {
         }
     }
 
-    fn heads(&mut self, each: &mut dyn FnMut(Rank, &Head)) -> Result<(), BootError> {
+    fn heads(&mut self, each: &mut dyn FnMut(Rank, &EndpointHead)) -> Result<(), BootError> {
         let mut next = 0;
         while next < self.size {
             let answer = self

@@ -8,7 +8,7 @@
 //! each node. An answer has at most [`RUNS_MAX`] runs; the client requests the rest
 //! with a further request.
 
-use tsumugi_core::boot::{HEAD_BYTES, Head, head_of};
+use tsumugi_core::boot::{EndpointHead, HEAD_BYTES, head_of};
 
 /// Adjacent ranks with cards that have the same head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct HeadRun {
     /// The number of ranks; at least one.
     pub count: u32,
     /// The head of their cards.
-    pub head: Head,
+    pub head: EndpointHead,
 }
 
 /// The runs of these cards, as many as fit into one answer; a missing card counts

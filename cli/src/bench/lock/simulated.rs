@@ -7,7 +7,8 @@ use crate::progress::ProgressLine;
 use crate::summary::Summary;
 use std::collections::BTreeMap;
 use tsumugi_bench_lock::{
-    Cost, LockDesign, MEASURED, Machine, OfRank, Phase, SLOWEST, World, by_rank, on_one_node, paper,
+    Cost, CostModel, LockDesign, MEASURED, OfRank, Phase, SLOWEST, World, by_rank, on_one_node,
+    paper,
 };
 
 /// The rows of all selected points.
@@ -31,7 +32,7 @@ pub fn measure(measure: &args::MeasureArgs, names: &[&'static str]) -> Vec<Row> 
     progress.stage("simulated", sizes.len() as u64);
     for (step, &ranks) in (1..).zip(sizes) {
         for local in LOCAL_NS {
-            let machine = Machine { local_ns: local, ..Machine::FX100 };
+            let machine = CostModel { local_ns: local, ..CostModel::FX100 };
             for (design, name, ranks_max) in DESIGNS {
                 if ranks <= ranks_max {
                     let params = format!("ranks={ranks} algorithm={name} local={local}");
@@ -46,7 +47,7 @@ pub fn measure(measure: &args::MeasureArgs, names: &[&'static str]) -> Vec<Row> 
 }
 
 /// The time and the cost of each phase of one point.
-fn point(design: LockDesign, ranks: u32, machine: Machine, params: &str) -> Vec<Row> {
+fn point(design: LockDesign, ranks: u32, machine: CostModel, params: &str) -> Vec<Row> {
     let mut world = World::new(design, ranks, machine, true);
     let mut rows = Vec::new();
     for (name, phase) in PHASES {
@@ -120,7 +121,7 @@ fn papers_fetch_adds() -> Vec<Row> {
     let mut rows = Vec::new();
     for engines in [1, 4] {
         for (rank, of) in (0..).zip(on_one_node(engines)) {
-            let wait_ns = of.held_ns - Machine::FX100.overhead_ns;
+            let wait_ns = of.held_ns - CostModel::FX100.overhead_ns;
             for (part, ns) in [("all", of.held_ns), ("sync_wait", wait_ns)] {
                 let params = format!("engines={engines} part={part} rank={rank}");
                 rows.push(row("simulator", "paper_fetch_add", &params, "ns", ns as f64));

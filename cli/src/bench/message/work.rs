@@ -14,7 +14,7 @@ use std::hint::black_box;
 use std::time::Instant;
 use tsumugi::comm::{Receiving, Sending};
 use tsumugi::{Buffer, Comm, MessageError, Rank, Runtime};
-use tsumugi_core::msg::{Counts, Path};
+use tsumugi_core::msg::{MessageCounts, MessagePath};
 
 /// The state with which a rank works.
 #[derive(Debug)]
@@ -262,12 +262,13 @@ impl RankWork {
     fn counts(&self, rt: &Runtime) -> Result<TeamAnswer, Failure> {
         let counts = self.comm.counts();
         let mut answer = TeamAnswer::default();
-        for path in Path::ALL {
+        for path in MessagePath::ALL {
             let messages = rt.sum(counts.messages(path).iter().sum::<u64>())?;
             answer.counts.push((path.name().to_owned(), messages));
         }
-        for (bin, max) in Counts::BINS.into_iter().enumerate() {
-            let messages: u64 = Path::ALL.iter().map(|path| counts.messages(*path)[bin]).sum();
+        for (bin, max) in MessageCounts::BINS.into_iter().enumerate() {
+            let messages: u64 =
+                MessagePath::ALL.iter().map(|path| counts.messages(*path)[bin]).sum();
             answer.counts.push((format!("to_{max}"), rt.sum(messages)?));
         }
         Ok(answer)

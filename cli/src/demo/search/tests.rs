@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::graph::Csr;
-use crate::shuffle::Shuffle;
+use tsumugi_core::random::SplitMix64;
 
 fn levels(csr: &Csr, from: u32, ranks: u32, ults: u32) -> Vec<u32> {
     let answers = tsumugi::run_ranks(ranks, |rt: &Runtime| {
@@ -19,8 +19,8 @@ fn levels(csr: &Csr, from: u32, ranks: u32, ults: u32) -> Vec<u32> {
 }
 
 fn random(vertices: u32, edges: usize, seed: u64) -> Csr {
-    let mut shuffle = Shuffle::new(seed);
-    let mut end = || shuffle.below(vertices.into()) as u32;
+    let mut random = SplitMix64::new(seed);
+    let mut end = || random.below(vertices.into()) as u32;
     Csr::new(vertices, (0..edges).map(|_| (end(), end())).collect())
 }
 

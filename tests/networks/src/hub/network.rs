@@ -3,7 +3,7 @@
 use super::station::{Station, lock};
 use core::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
-use tsumugi_core::backend::Draw;
+use tsumugi_core::random::SplitMix64;
 use tsumugi_core::sync::{AtomicBool, AtomicU64, Ordering};
 
 /// The network. This is a handle, cheap to clone.
@@ -37,7 +37,7 @@ pub struct FaultPlan {
 impl FaultPlan {
     /// A mix drawn from the seed; each seed exaggerates another fault.
     pub const fn drawn(seed: u64) -> Self {
-        let mut draw = Draw::new(seed);
+        let mut draw = SplitMix64::new(seed);
         Self {
             refuse: draw.below(400) as u16,
             again: draw.below(200) as u16,

@@ -13,9 +13,10 @@ use tsumugi_backends::net::{
     CompletionEntry, CompletionStatus, ENTRIES_MAX, LocalBuffer, Mr, NetWire, PostResult,
     RemoteBuffer, WireKey, WordBuffers,
 };
-use tsumugi_core::backend::{Draw, LoadStore, copy_bytes, execute};
+use tsumugi_core::backend::{LoadStore, copy_bytes, execute};
 use tsumugi_core::mem::{Access, AddrError, LocalAddr, Need, Rank, RemoteAddr};
 use tsumugi_core::op::{Kind, Op};
+use tsumugi_core::random::SplitMix64;
 use tsumugi_core::sync::{AtomicBool, Ordering};
 
 /// The wire of one endpoint.
@@ -30,7 +31,7 @@ pub struct HubWire {
     ended: VecDeque<CompletionEntry>,
     receives: VecDeque<(*mut u8, usize, usize)>,
     plan: FaultPlan,
-    draw: Draw,
+    draw: SplitMix64,
     changes: u64,
     polls: u64,
 }
@@ -106,7 +107,7 @@ impl HubWire {
             ended: VecDeque::with_capacity(contexts),
             receives: VecDeque::new(),
             plan,
-            draw: Draw::new(plan.seed.wrapping_add(address)),
+            draw: SplitMix64::new(plan.seed.wrapping_add(address)),
             changes: 0,
             polls: 0,
         }
@@ -332,7 +333,7 @@ impl NetWire for HubWire {
         let changes = self.hub.0.changes.load(Ordering::Acquire);
         if std::mem::replace(&mut self.changes, changes) != changes {
             self.plan = self.hub.plan();
-            self.draw = Draw::new(self.plan.seed.wrapping_add(self.address));
+            self.draw = SplitMix64::new(self.plan.seed.wrapping_add(self.address));
         }
         if self.own.has_rung.swap(false, Ordering::SeqCst) {
             let mut count = 0;

@@ -1,8 +1,8 @@
 //! Lines and slots of a lane, in chunks: the memory of records and of message
 //! bytes, and when that memory is freed.
 
-use super::chunk::{CHUNK_BYTES, Place, Pool, Space};
-use crate::msg::setup::Shape;
+use super::chunk::{CHUNK_BYTES, ChunkPlace, Pool, Space};
+use crate::msg::shape::MessageShape;
 
 /// Bytes of a line.
 pub(super) const LINE_BYTES: usize = 64;
@@ -16,7 +16,7 @@ pub(super) struct Ring<'t> {
 }
 
 impl<'t> Ring<'t> {
-    pub(super) const fn new(lines: u32, places: &'t mut [Place<'t>]) -> Self {
+    pub(super) const fn new(lines: u32, places: &'t mut [ChunkPlace<'t>]) -> Self {
         Self { space: Space::new(places), lines }
     }
 
@@ -77,7 +77,7 @@ pub(super) struct Slots<'t> {
 }
 
 impl<'t> Slots<'t> {
-    pub(super) const fn new(shape: &Shape, places: &'t mut [Place<'t>]) -> Self {
+    pub(super) const fn new(shape: &MessageShape, places: &'t mut [ChunkPlace<'t>]) -> Self {
         Self { space: Space::new(places), slot_bytes: shape.slot_bytes, used: 0 }
     }
 
@@ -133,15 +133,22 @@ impl<'t> Slots<'t> {
     }
 }
 
+/// Returns how many chunks the lines, and the slots, of one lane need.
+pub(super) const fn chunks_of(shape: &MessageShape) -> (usize, usize) {
+    let lines = shape.lines as usize * LINE_BYTES;
+    let slots = shape.slots as usize * shape.slot_bytes as usize;
+    (lines.div_ceil(CHUNK_BYTES), slots.div_ceil(CHUNK_BYTES))
+}
+
 /// Returns the slots of a set, the lowest first.
-pub(super) fn slots_of(shape: &Shape, slots: u32) -> impl Iterator<Item = u32> + use<> {
+pub(super) fn slots_of(shape: &MessageShape, slots: u32) -> impl Iterator<Item = u32> + use<> {
     each_of(slots & shape.slot_mask())
 }
 
 /// Returns for each slot of a set: the slot, the offset of its bytes in a message
 /// of `len` bytes, and their number.
 pub(super) fn each_slot(
-    shape: &Shape,
+    shape: &MessageShape,
     slots: u32,
     len: u64,
 ) -> impl Iterator<Item = (u32, u64, usize)> + use<> {
@@ -163,19 +170,19 @@ fn each_of(mut slots: u32) -> impl Iterator<Item = u32> {
 
 #[cfg(all(test, not(tsumugi_loom)))]
 mod tests {
-    use super::super::chunk::{Chunk, chunks_of};
+    use super::super::chunk::LaneChunk;
     use super::*;
     use std::vec::Vec;
 
     fn pool(chunks: usize) -> Pool<'static> {
         let mut pool = Pool::default();
-        for chunk in Vec::leak((0..chunks).map(|_| Chunk::EMPTY).collect()) {
+        for chunk in Vec::leak((0..chunks).map(|_| LaneChunk::EMPTY).collect()) {
             pool.give(chunk);
         }
         pool
     }
 
-    fn places(count: usize) -> &'static mut [Place<'static>] {
+    fn places(count: usize) -> &'static mut [ChunkPlace<'static>] {
         Vec::leak((0..count).map(|_| None).collect())
     }
 
@@ -218,7 +225,7 @@ mod tests {
     #[test]
     fn small_slots_share_a_chunk_and_large_ones_have_several() {
         for (slot_bytes, slots) in [(64, 32), (512, 7), (2048, 3), (8192, 2)] {
-            let shape = Shape { slots, slot_bytes, ..Shape::of(1) };
+            let shape = MessageShape { slots, slot_bytes, ..MessageShape::of(1) };
             let count = chunks_of(&shape).1;
             let (mut pool, mut own) = (pool(count), Slots::new(&shape, places(count)));
             let size = slot_bytes as usize;
@@ -238,7 +245,7 @@ mod tests {
 
     #[test]
     fn slots_are_filled_from_the_lowest() {
-        let shape = Shape { slots: 4, slot_bytes: 64, ..Shape::of(1) };
+        let shape = MessageShape { slots: 4, slot_bytes: 64, ..MessageShape::of(1) };
         let mut each = each_slot(&shape, 0b1_1010, 100);
         assert_eq!((each.next(), each.next()), (Some((1, 0, 64)), Some((3, 64, 36))));
         assert_eq!(each.next(), None);

@@ -9,7 +9,7 @@
 //! ```text
 //!                  top                  a counter:
 //!             ┌─────┴─────┐               63 .. 16  arrivals, ever
-//!          0 .. 15     16 .. 31           15 .. 0   sleepers, a bit a seat
+//!          0 .. 15     16 .. 31           15 .. 0   sleepers, a bit a slot
 //! ```
 //!
 //! A counter that is not the topmost gets one arrival more in each round, from
@@ -30,18 +30,19 @@
 //! for a rank that sleeps.
 
 use crate::mem::{AddrError, Rank};
-use crate::sync::{AtomicU64, Ordering, mutant};
+use crate::mutate;
+use crate::sync::{AtomicU64, Ordering};
 
 /// The ranks of a node, as seen by one of them.
 #[derive(Clone, Copy, Debug)]
-pub struct Circle {
+pub struct NodeBarrier {
     place: u32,
     size: u32,
 }
 
-/// What a circle needs from the node: the memory of the counters, and the sleep.
-pub trait Hall {
-    /// Returns one of the [`WORDS`](Circle::WORDS) words that the rank at `place`
+/// What a barrier needs from the node: the memory of the counters, and the sleep.
+pub trait BarrierMemory {
+    /// Returns one of the [`WORDS`](NodeBarrier::WORDS) words that the rank at `place`
     /// provides; zero at first.
     fn word(&self, place: u32, word: usize) -> &AtomicU64;
 
@@ -70,19 +71,19 @@ struct Counter {
     /// The rank that provides the counter's words, and the first of them.
     home: u32,
     word: usize,
-    seat: u32,
+    slot: u32,
     /// The count when all ranks from below have arrived.
     full: u64,
     /// The count at which the ranks that wait here go on.
     whole: u64,
 }
 
-impl Circle {
+impl NodeBarrier {
     /// Words that every rank of the node provides. Each level's counter is on a
     /// line of its own if the first word begins a line.
     pub const WORDS: usize = LEVEL * LEVELS;
 
-    /// Makes the circle of `size` ranks, for the rank at `place`.
+    /// Makes the barrier of `size` ranks, for the rank at `place`.
     pub const fn new(place: u32, size: u32) -> Self {
         Self { place, size }
     }
@@ -94,53 +95,48 @@ impl Circle {
     ///
     /// [`AddrError::PeerLost`]: a rank has died.
     #[inline]
-    pub fn meet(&self, round: u64, hall: &impl Hall) -> Result<(), AddrError> {
-        if let Some(rank) = hall.lost() {
+    pub fn meet(&self, round: u64, memory: &impl BarrierMemory) -> Result<(), AddrError> {
+        if let Some(rank) = memory.lost() {
             return Err(AddrError::PeerLost { rank });
         }
         let mut level = 0;
         loop {
             let counter = self.counter(level, round);
-            let count = counter.arrive(hall);
+            let count = counter.arrive(memory);
             if count == counter.whole {
                 break;
             }
             if count != counter.full {
-                self.wait(&counter, hall)?;
+                self.wait(&counter, memory)?;
                 break;
             }
             level += 1;
         }
         while level > 0 {
             level -= 1;
-            self.counter(level, round).arrive(hall);
+            self.counter(level, round).arrive(memory);
         }
         Ok(())
     }
 
     /// Waits until the round is over for the ranks that have arrived at
     /// `counter`.
-    fn wait(&self, counter: &Counter, hall: &impl Hall) -> Result<(), AddrError> {
-        let count = hall.word(counter.home, counter.word);
-        let until = if mutant("circle_group_is_all") { counter.full } else { counter.whole };
-        if hall.look(count, until) {
+    fn wait(&self, counter: &Counter, memory: &impl BarrierMemory) -> Result<(), AddrError> {
+        let count = memory.word(counter.home, counter.word);
+        let until = mutate!("circle_group_is_all": counter.whole => counter.full);
+        if memory.look(count, until) {
             return Ok(());
         }
-        let place = hall.word(counter.home, counter.word + LINE + counter.seat as usize);
-        let bit = 1 << counter.seat;
+        let place = memory.word(counter.home, counter.word + LINE + counter.slot as usize);
+        let bit = 1 << counter.slot;
         // Relaxed: the `fetch_or` of the bit below publishes the place.
         let leave = || place.store(u64::from(self.place), Ordering::Relaxed);
-        let is_late = mutant("circle_place_late");
-        if !is_late {
-            leave();
-        }
+        mutate!("circle_place_late": leave() => ());
         // SeqCst: before the last look, which `sleep` takes. Release for the
         // place: pairs with `arrive`.
         count.fetch_or(bit, Ordering::SeqCst);
-        if is_late {
-            leave();
-        }
-        let slept = hall.sleep(count, until);
+        mutate!("circle_place_late": {} => leave());
+        let slept = memory.sleep(count, until);
         // Relaxed: the next arrival, on the same word, orders it.
         count.fetch_and(!bit, Ordering::Relaxed);
         slept
@@ -161,7 +157,7 @@ impl Circle {
         Counter {
             home: first * home,
             word: level * LEVEL,
-            seat: arrives - first,
+            slot: arrives - first,
             full: whole.wrapping_sub(above * ARRIVAL),
             whole,
         }
@@ -172,36 +168,34 @@ impl Counter {
     /// Adds one arrival and returns the count that it made. If the ranks that
     /// wait may go on with this count, wakes the sleepers.
     #[inline(always)]
-    fn arrive(&self, hall: &impl Hall) -> u64 {
-        let word = hall.word(self.home, self.word);
+    fn arrive(&self, memory: &impl BarrierMemory) -> u64 {
+        let word = memory.word(self.home, self.word);
         // SeqCst: after all that the rank has done, and before it reads the
         // sleepers' bits; a bit publishes the place of its sleeper. A rank that
-        // sees the count in `Hall::look`, or arrives later, sees what was done
+        // sees the count in `BarrierMemory::look`, or arrives later, sees what was done
         // before the arrival.
-        let order = if mutant("circle_unordered") { Ordering::Relaxed } else { Ordering::SeqCst };
+        let order = mutate!("circle_unordered": Ordering::SeqCst => Ordering::Relaxed);
         let was = word.fetch_add(ARRIVAL, order);
-        let count = (was & !SEATS).wrapping_add(ARRIVAL);
-        if count == self.whole && was & SEATS != 0 {
-            self.wake(was & SEATS, hall);
+        let count = (was & !SLEEPERS).wrapping_add(ARRIVAL);
+        if count == self.whole && was & SLEEPERS != 0 {
+            self.wake(was & SLEEPERS, memory);
         }
         count
     }
 
     #[cold]
-    fn wake(&self, asleep: u64, hall: &impl Hall) {
-        let word = hall.word(self.home, self.word);
+    fn wake(&self, asleep: u64, memory: &impl BarrierMemory) {
+        let word = memory.word(self.home, self.word);
         let mut rest = asleep;
         while rest != 0 {
-            let seat = rest.trailing_zeros() as usize;
+            let slot = rest.trailing_zeros() as usize;
             // Relaxed: the bit has published the place, and the sleeper does not
             // write it again before it has gone on.
-            let place = hall.word(self.home, self.word + LINE + seat).load(Ordering::Relaxed);
-            hall.wake(place as u32, word);
+            let place = memory.word(self.home, self.word + LINE + slot).load(Ordering::Relaxed);
+            memory.wake(place as u32, word);
             rest &= rest - 1;
         }
-        if mutant("circle_clears_bits") {
-            word.fetch_and(!asleep, Ordering::SeqCst);
-        }
+        mutate!("circle_clears_bits": {} => _ = word.fetch_and(!asleep, Ordering::SeqCst));
     }
 }
 
@@ -213,7 +207,7 @@ const LEVELS: usize = 8;
 const LINE: usize = 16;
 /// Words of a counter: its count, and the places of the sleepers.
 const LEVEL: usize = 2 * LINE;
-const SEATS: u64 = ARRIVAL - 1;
+const SLEEPERS: u64 = ARRIVAL - 1;
 const ARRIVAL: u64 = 1 << 16;
 
 const _: () = assert!(FAN as usize <= LINE && 1 << FAN <= ARRIVAL);

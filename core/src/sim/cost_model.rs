@@ -11,16 +11,16 @@
 //! ranks on one word take 663,552 times as long as one, however many wires there
 //! are.
 
-use super::router::{Routers, Waiting};
+use super::router::{Routers, WaitingOp};
 use crate::mem::Rank;
 use crate::op::{Kind, Op};
 use alloc::vec;
 use alloc::vec::Vec;
 
 /// Costs, in nanoseconds. If they are set, the latencies of
-/// [`Config`](super::Config) are jitter that is added to each message.
+/// [`SimConfig`](super::SimConfig) are jitter that is added to each message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Machine {
+pub struct CostModel {
     /// The number of consecutive ranks on one node: they share its memory and its
     /// engines.
     pub node_ranks: u32,
@@ -57,8 +57,8 @@ pub struct Machine {
 
 /// For each resource the time at which it is free again. A rank's memory lines count
 /// as one if their numbers are equal modulo [`LINES`].
-pub(super) struct Load {
-    machine: Machine,
+pub(super) struct CostState {
+    machine: CostModel,
     ranks: Vec<u64>,
     memory: Vec<u64>,
     injection: Vec<u64>,
@@ -67,7 +67,7 @@ pub(super) struct Load {
     routers: Option<Routers>,
 }
 
-impl Machine {
+impl CostModel {
     /// The FX100 on which the paper measures a lock, fitted to the paper's figures:
     /// 254 ns for each atomic on one word.
     pub const FX100: Self = Self {
@@ -111,8 +111,8 @@ impl Machine {
     }
 }
 
-impl Load {
-    pub(super) fn new(machine: Machine, ranks: u32) -> Self {
+impl CostState {
+    pub(super) fn new(machine: CostModel, ranks: u32) -> Self {
         let is_valid = machine.node_ranks > 0 && machine.engines > 0;
         assert!(is_valid, "node_ranks and engines must be above zero: {machine:?}");
         let nodes = ranks.div_ceil(machine.node_ranks) as usize;
@@ -162,7 +162,7 @@ impl Load {
             return Some(self.by_processor(from, op, now));
         }
         let (engine, home) = self.engine_of(from, op);
-        let waiting = Waiting { slot, is_atomic: is_atomic(op) };
+        let waiting = WaitingOp { slot, is_atomic: is_atomic(op) };
         if let Some(routers) = &mut self.routers
             && !routers.arrives(engine, home, self.machine.node(from), waiting)
         {
@@ -179,7 +179,7 @@ impl Load {
             return None;
         }
         let (engine, home) = self.engine_of(from, op);
-        let Waiting { slot, is_atomic } = self.routers.as_mut()?.next(engine)?;
+        let WaitingOp { slot, is_atomic } = self.routers.as_mut()?.next(engine)?;
         Some((slot, self.by_engine(engine, home, is_atomic, now)))
     }
 
@@ -236,15 +236,15 @@ mod tests {
 
     #[test]
     fn a_torus_wraps_around() {
-        let machine = Machine { torus: [4, 3, 2], hop_ns: 100, ..Machine::FX100 };
+        let machine = CostModel { torus: [4, 3, 2], hop_ns: 100, ..CostModel::FX100 };
         assert_eq!(machine.wire_ns(0, 3), 450, "one hop, the other way round");
         assert_eq!(machine.wire_ns(0, 2 + 4 * 2 + 12), 350 + 100 * (2 + 1 + 1));
     }
 
     #[test]
     fn the_injection_limit_of_a_node_holds() {
-        let machine = Machine { inject_ns: 400, ..Machine::FX100 };
-        let mut load = Load::new(machine, 24);
+        let machine = CostModel { inject_ns: 400, ..CostModel::FX100 };
+        let mut load = CostState::new(machine, 24);
         let mut sends = |from, to| load.send(Rank(from), Rank(to), 1_000);
         assert_eq!(sends(0, 8), 1_150, "the first message has its overhead alone");
         assert_eq!(
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn a_contended_engine_serves_operations_in_turn() {
-        let mut load = Load::new(Machine::FX100, 24);
+        let mut load = CostState::new(CostModel::FX100, 24);
         let word = |offset| RemoteAddr { rank: Rank(0), key: RegionKey::new(0, 1), offset };
         let op = |offset| Op::atomic(Kind::FetchAdd, word(offset), 1u64);
         let served = [8, 16].map(|from| load.arrives(0, Rank(from), &op(0), 1_000));

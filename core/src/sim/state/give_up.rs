@@ -6,48 +6,25 @@
 //!      ◄── all that it sends     is refused: it ends when whom gives by up
 //! ```
 
-use super::super::flight::Due;
-use super::{State, Tables, Wire};
-use crate::backend::Draw;
+use super::super::flight::DueAction;
+use super::super::memory::SimMemory;
+use super::{NetState, RegionTables};
 use crate::mem::{AddrError, Rank};
 use crate::op::{Kind, Op};
-use crate::sync::mutant;
-use alloc::collections::BTreeSet;
-use alloc::vec::Vec;
+use crate::random::SplitMix64;
 
-/// The pairs of nodes of which one has given the other up; see the module's
-/// documentation.
-#[derive(Default)]
-pub(super) struct Suspicion {
-    /// Pairs of a node and a node that it has given up.
-    pairs: BTreeSet<(Rank, Rank)>,
-    /// Flights that were refused, without an answer to the nodes that posted them.
-    unanswered: Vec<u64>,
-}
-
-impl Suspicion {
-    pub(super) fn has_given_up(&self, by: Rank, whom: Rank) -> bool {
-        self.pairs.contains(&(by, whom))
-    }
-
-    /// Whether node `at` accepts nothing from node `from`.
-    pub(super) fn shuts_out(&self, at: Rank, from: Rank) -> bool {
-        self.has_given_up(at, from) && !mutant("sim_given_up_let_in")
-    }
-}
-
-impl State {
+impl NetState {
     pub(in super::super) fn is_lost(&self, by: Rank, whom: Rank) -> bool {
         self.is_dead(whom) || self.suspicion.has_given_up(by, whom)
     }
 
-    pub(in super::super) fn give_up(&mut self, tables: &Tables, by: Rank, whom: Rank) {
+    pub(in super::super) fn give_up(&mut self, tables: &RegionTables, by: Rank, whom: Rank) {
         if by == whom || self.is_dead(by) || self.is_lost(by, whom) {
             return;
         }
         self.suspicion.pairs.insert((by, whom));
         let now = self.calendar.now_ns();
-        self.calendar.add(now, Due::Death, by.0, u64::from(whom.0));
+        self.calendar.add(now, DueAction::Death, by.0, u64::from(whom.0));
         for slot in self.flights.numbers() {
             let from = self.from(slot);
             let flight = self.flights.get(slot);
@@ -59,12 +36,12 @@ impl State {
     }
 
     /// Ends a flight for the node that posted it; the flight itself goes on.
-    fn disown(&mut self, tables: &Tables, slot: u64) {
-        let (from, draw) = (self.from(slot), Draw::new(self.draw.next()));
+    fn disown(&mut self, tables: &RegionTables, slot: u64) {
+        let (from, draw) = (self.from(slot), SplitMix64::new(self.draw.next()));
         let flight = self.flights.get(slot);
         let (op, queue) = (flight.op, flight.queue);
         if op.kind == Kind::Put {
-            let copied = Wire { tables, from }.copy_local(&op, &mut flight.payload);
+            let copied = SimMemory { tables, from }.copy_local(&op, &mut flight.payload);
             if copied.is_err() {
                 // The put has no valid source, so the rest of the flight must change
                 // nothing.
@@ -75,7 +52,7 @@ impl State {
         let end = self.flights.add(op, queue, draw);
         self.flights.get(end).result = Err(AddrError::PeerLost { rank: op.remote.rank });
         let later = self.flights.get(end).draw.below(self.config.latency_ns_max + 1);
-        self.calendar.add(self.calendar.now_ns() + later, Due::Fail, 0, end);
+        self.calendar.add(self.calendar.now_ns() + later, DueAction::Fail, 0, end);
         // If the target had refused the flight, it would stay in flight for ever: it
         // is removed here.
         let was = self.suspicion.unanswered.len();

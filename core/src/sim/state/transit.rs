@@ -1,22 +1,12 @@
 //! The fate of a message: losses and repetitions, delays, and order.
 
-use super::super::flight::Due;
-use super::{Config, State};
+use super::super::config::SimConfig;
+use super::super::flight::DueAction;
+use super::NetState;
 use crate::mem::{AddrError, Rank};
 use crate::op::Kind;
-use alloc::collections::BTreeMap;
 
-/// The messages from one queue to one node, numbered in the order of their sending.
-#[derive(Default)]
-pub(super) struct Link {
-    sent: u64,
-    /// The number of the message that takes effect next.
-    next: u64,
-    /// Flights that arrived before their turn; `None`: the flight was given up.
-    waiting: BTreeMap<u64, Option<u64>>,
-}
-
-impl State {
+impl NetState {
     /// Sends a flight, again and again if it is lost.
     pub(super) fn depart(&mut self, slot: u64) {
         let (queue, op) = (self.flights.get(slot).queue, self.flights.get(slot).op);
@@ -32,7 +22,7 @@ impl State {
             if let Some(load) = &mut self.load {
                 at += load.send(from, op.remote.rank, now) - now;
             }
-            self.calendar.add(at, Due::Arrive, 0, slot);
+            self.calendar.add(at, DueAction::Arrive, 0, slot);
         }
     }
 
@@ -46,7 +36,7 @@ impl State {
                 return None;
             }
         }
-        let Config { latency_ns_min, latency_ns_max, .. } = self.config;
+        let SimConfig { latency_ns_min, latency_ns_max, .. } = self.config;
         at += self.flights.get(slot).draw.between(latency_ns_min, latency_ns_max);
         at += self.hold_up(slot);
         if let Some(load) = &self.load {
@@ -73,7 +63,7 @@ impl State {
         let is_last = flight.lost > self.config.retries;
         if is_last {
             flight.result = Err(AddrError::PeerLost { rank: flight.op.remote.rank });
-            self.calendar.add(at, Due::Fail, 0, slot);
+            self.calendar.add(at, DueAction::Fail, 0, slot);
             self.pass(slot);
         }
         is_last
@@ -108,7 +98,7 @@ impl State {
         }
         while let Some(waiting) = link.waiting.remove(&link.next) {
             if let Some(slot) = waiting {
-                self.calendar.add(self.calendar.now_ns(), Due::Arrive, 0, slot);
+                self.calendar.add(self.calendar.now_ns(), DueAction::Arrive, 0, slot);
                 return;
             }
             link.next += 1;

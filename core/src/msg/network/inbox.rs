@@ -14,18 +14,18 @@
 //!                 ▲ parcel `next`  ▲ marked, held
 //! ```
 
-use super::Buffers;
-use super::chunk::{Place, Pool, Space};
-use super::outbox::{WINDOW, is_after};
+use super::buffers::Buffers;
+use super::chunk::{ChunkPlace, Pool, Space};
 use super::parcel::{
-    Head, INLINE_HEAD, ParcelError, RECORD_BYTES_MAX, Record, Records, lines_of, offer_of,
-    packet_of,
+    INLINE_HEAD, ParcelError, ParcelHead, ParcelRecord, ParcelRecords, RECORD_BYTES_MAX, lines_of,
+    offer_of, packet_of,
 };
 use super::ring::{self, Ring, Slots};
+use super::window::{WINDOW, is_after};
 use crate::msg::packet::{INLINE_BYTES_MAX, INLINE_WORDS, Offer, Packet};
-use crate::msg::setup::Shape;
+use crate::msg::shape::MessageShape;
 use crate::msg::wire::Returned;
-use crate::sync::mutant;
+use crate::mutate;
 
 /// Packets that were not taken, and parcels that came before their turn.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ pub(super) struct Inbox<'t> {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Held {
+struct EarlyParcel {
     start: u32,
     end: u32,
     asked: u32,
@@ -74,7 +74,11 @@ pub(super) struct News {
 
 impl<'t> Inbox<'t> {
     /// Makes an empty inbox. `held` has places for one chunk.
-    pub(super) const fn new(lines: Ring<'t>, slots: Slots<'t>, held: &'t mut [Place<'t>]) -> Self {
+    pub(super) const fn new(
+        lines: Ring<'t>,
+        slots: Slots<'t>,
+        held: &'t mut [ChunkPlace<'t>],
+    ) -> Self {
         Self {
             lines,
             slots,
@@ -96,7 +100,7 @@ impl<'t> Inbox<'t> {
 
     /// Checks that a numbered parcel is expected, and that its packets have a
     /// place.
-    pub(super) fn check(&self, head: &Head) -> Result<(), ParcelError> {
+    pub(super) fn check(&self, head: &ParcelHead) -> Result<(), ParcelError> {
         if self.is_broken {
             return Err(ParcelError::Broken);
         }
@@ -119,35 +123,35 @@ impl<'t> Inbox<'t> {
     pub(super) fn put(
         &mut self,
         pool: &mut Pool<'t>,
-        head: &Head,
-        records: Records<'_>,
+        head: &ParcelHead,
+        records: ParcelRecords<'_>,
     ) -> Option<News> {
         let mut line = head.start;
         for record in records {
             match record {
-                Record::Packet(packet) => {
+                ParcelRecord::Packet(packet) => {
                     self.lines.write(pool, line, packet);
                     line = line.wrapping_add(lines_of(packet));
                 }
-                Record::Bytes { slot, offset, bytes } => {
+                ParcelRecord::Bytes { slot, offset, bytes } => {
                     self.slots.fill(pool, slot.into(), offset, bytes.len(), |done, into| {
                         into.copy_from_slice(&bytes[done..done + into.len()]);
                     });
                 }
             }
         }
-        let Head { start, returned, asked, .. } = *head;
+        let ParcelHead { start, returned, asked, .. } = *head;
         if is_after(line, self.reach) {
             self.reach = line;
         }
-        let held = Held { start, end: line, asked, returned };
+        let held = EarlyParcel { start, end: line, asked, returned };
         if head.number == self.next {
             // The usual case: the parcel is in order and need not be held.
             let news = self.show(held);
             return self.advance(pool, news);
         }
         self.marks |= 1 << head.number.wrapping_sub(self.next);
-        self.held.write(pool, Held::at(head.number), &held.to_bytes());
+        self.held.write(pool, EarlyParcel::at(head.number), &held.to_bytes());
         self.advance(pool, None)
     }
 
@@ -197,7 +201,7 @@ impl<'t> Inbox<'t> {
     pub(super) fn read_slots(
         &mut self,
         pool: &mut Pool<'t>,
-        shape: &Shape,
+        shape: &MessageShape,
         slots: u32,
         at: u64,
         len: u64,
@@ -241,23 +245,23 @@ impl<'t> Inbox<'t> {
 
     /// Returns whether the peer may soon have to wait for an acknowledgement.
     pub(super) fn owes_ack(&self) -> bool {
-        self.next.wrapping_sub(self.acked) >= WINDOW / 2 && !mutant("mail_ack_kept")
+        mutate!("mail_ack_kept": self.next.wrapping_sub(self.acked) >= WINDOW / 2 => false)
     }
 
     /// Notes that all parcels before `acked` are being acknowledged to the peer.
-    pub(super) fn tell(&mut self, acked: u32) {
+    pub(super) fn acknowledge(&mut self, acked: u32) {
         self.acked = acked;
     }
 
     /// Makes held parcels visible, as far as none is missing before them. `news`
     /// are the counts of the parcel before.
     fn advance(&mut self, pool: &mut Pool<'t>, mut news: Option<News>) -> Option<News> {
-        if mutant("mail_gap_ignored") && self.marks != 0 {
+        mutate!("mail_gap_ignored": {} => if self.marks != 0 {
             let late = self.marks.trailing_zeros();
             self.marks >>= late;
             self.next = self.next.wrapping_add(late);
             self.visible = self.held().start;
-        }
+        });
         while self.marks & 1 == 1 {
             let Some(next) = self.show(self.held()) else { break };
             let asks = next.asks || news.is_some_and(|news| news.asks);
@@ -270,7 +274,7 @@ impl<'t> Inbox<'t> {
     }
 
     /// Makes the next parcel visible, if it starts where the visible part ends.
-    fn show(&mut self, next: Held) -> Option<News> {
+    fn show(&mut self, next: EarlyParcel) -> Option<News> {
         if next.start != self.visible {
             self.break_off();
             return None;
@@ -283,10 +287,10 @@ impl<'t> Inbox<'t> {
     }
 
     /// Returns the held head of the next parcel, which is here.
-    fn held(&self) -> Held {
+    fn held(&self) -> EarlyParcel {
         let mut bytes = [0; HELD_BYTES];
-        self.held.read(Held::at(self.next), &mut bytes);
-        Held::from_bytes(bytes)
+        self.held.read(EarlyParcel::at(self.next), &mut bytes);
+        EarlyParcel::from_bytes(bytes)
     }
 
     /// Breaks the lane off after an invalid parcel: nothing more is taken.
@@ -307,7 +311,7 @@ impl<'t> Inbox<'t> {
     }
 }
 
-impl Held {
+impl EarlyParcel {
     /// Returns the offset of the held head of a parcel.
     const fn at(number: u32) -> usize {
         (number % WINDOW) as usize * HELD_BYTES

@@ -11,32 +11,33 @@
 //! other up; then both go on, each as a job of its own, or the far side ends when it
 //! has been notified.
 
-use super::{Actor, Net};
-use crate::backend::Draw;
+use super::actor::Actor;
+use super::net::Net;
 use crate::mem::Rank;
+use crate::random::SplitMix64;
 use crate::time::{Clock, Instant};
 use alloc::vec::Vec;
 
 /// A partition of a network; see the module's documentation.
 #[derive(Clone, Debug)]
-pub struct Parting {
+pub struct NetPartition {
     /// For each node whether it is on the far side, which is always given up.
     far: Vec<bool>,
     is_mutual: bool,
     far_ends: bool,
     /// The steps, each with its time in nanoseconds from the start.
-    steps: Vec<(u64, Step)>,
+    steps: Vec<(u64, PartitionStep)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Step {
+enum PartitionStep {
     Cut,
     GiveUp(Rank, Rank),
     Heal,
     End(Rank),
 }
 
-impl Parting {
+impl NetPartition {
     /// A partition of `nodes` nodes, drawn from `seed`, that begins within
     /// `within_ns` nanoseconds; node `stays` is on the side that never ends.
     ///
@@ -45,7 +46,7 @@ impl Parting {
     /// If there is only one node.
     pub fn drawn(nodes: u32, seed: u64, within_ns: u64, stays: Rank) -> Self {
         assert!(nodes > 1, "a network partition needs at least two nodes, not {nodes}");
-        let mut draw = Draw::new(seed ^ SALT);
+        let mut draw = SplitMix64::new(seed ^ SALT);
         let mut far: Vec<bool> = (0..nodes).map(|_| draw.chance(500)).collect();
         far[stays.0 as usize] = false;
         if !far.contains(&true) {
@@ -71,9 +72,9 @@ impl Parting {
                     at
                 };
                 let there = at();
-                steps.push((there, Step::GiveUp(one, other)));
+                steps.push((there, PartitionStep::GiveUp(one, other)));
                 if is_mutual {
-                    steps.push((at(), Step::GiveUp(other, one)));
+                    steps.push((at(), PartitionStep::GiveUp(other, one)));
                 }
             }
         }
@@ -83,12 +84,12 @@ impl Parting {
         } else {
             last + draw.below(SILENCE_NS)
         };
-        steps.push((cut, Step::Cut));
-        steps.push((heal, Step::Heal));
+        steps.push((cut, PartitionStep::Cut));
+        steps.push((heal, PartitionStep::Heal));
         if far_ends {
             for &rank in &away {
                 let told = heal.max(last) + draw.below(SILENCE_NS);
-                steps.push((told, Step::End(rank)));
+                steps.push((told, PartitionStep::End(rank)));
             }
         }
         steps.sort_unstable();
@@ -107,7 +108,7 @@ impl Parting {
         for &(after, step) in &self.steps {
             net.run_until(Instant::from_ns(begin + after), actors);
             self.act(net, step);
-            if let Step::End(rank) = step {
+            if let PartitionStep::End(rank) = step {
                 ended(actors, rank);
             }
         }
@@ -123,12 +124,12 @@ impl Parting {
         }
     }
 
-    fn act(&self, net: &Net, step: Step) {
+    fn act(&self, net: &Net, step: PartitionStep) {
         match step {
-            Step::Cut => net.cut(|rank| self.far[rank.0 as usize]),
-            Step::GiveUp(by, whom) => net.give_up(by, whom),
-            Step::Heal => net.heal(),
-            Step::End(rank) => net.kill(rank),
+            PartitionStep::Cut => net.cut(|rank| self.far[rank.0 as usize]),
+            PartitionStep::GiveUp(by, whom) => net.give_up(by, whom),
+            PartitionStep::Heal => net.heal(),
+            PartitionStep::End(rank) => net.kill(rank),
         }
     }
 

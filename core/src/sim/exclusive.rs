@@ -4,15 +4,15 @@
 
 use crate::sync::{AtomicBool, Ordering, UnsafeCell};
 
-pub(super) struct Solo<T> {
+pub(super) struct ExclusiveCell<T> {
     busy: AtomicBool,
     value: UnsafeCell<T>,
 }
 
 // SAFETY: `busy` lets one caller in at a time.
-unsafe impl<T: Send> Sync for Solo<T> {}
+unsafe impl<T: Send> Sync for ExclusiveCell<T> {}
 
-impl<T> Solo<T> {
+impl<T> ExclusiveCell<T> {
     pub(super) fn new(value: T) -> Self {
         Self { busy: AtomicBool::new(false), value: UnsafeCell::new(value) }
     }

@@ -19,18 +19,19 @@
 //! not sent before all packets that were pushed earlier, because the peer
 //! concludes from it which offers can still come.
 
-use super::Buffers;
+use super::buffers::Buffers;
 use super::chunk::Pool;
 use super::inbox::Inbox;
 use super::parcel::{
-    BYTES_HEAD, HEAD_BYTES, Head, INLINE_HEAD, RECORD_BYTES_MAX, conceal, lines_of, packet_of,
-    payload, record_bytes, write_alone, write_bytes_head, write_packet,
+    BYTES_HEAD, HEAD_BYTES, INLINE_HEAD, ParcelHead, RECORD_BYTES_MAX, conceal, lines_of,
+    packet_of, payload, record_bytes, write_alone, write_bytes_head, write_packet,
 };
 use super::ring::{self, Ring, Slots};
-use crate::msg::packet::{Kind, Load, Offer, Packet};
-use crate::msg::setup::Shape;
+use super::window::{WINDOW, is_after};
+use crate::msg::packet::{Offer, Packet, PacketKind, PacketLoad};
+use crate::msg::shape::MessageShape;
 use crate::msg::wire::Returned;
-use crate::sync::mutant;
+use crate::mutate;
 
 /// Packets that wait, and the counts that the peer was sent.
 #[derive(Debug)]
@@ -51,9 +52,9 @@ pub(super) struct Outbox<'t> {
     /// The counts returned to the peer last, with the lane's tail at that time;
     /// the oldest such count of messages that was not sent; the counts that were
     /// sent.
-    here: Told,
-    next: Option<Told>,
-    there: Told,
+    here: CreditUpdate,
+    next: Option<CreditUpdate>,
+    there: CreditUpdate,
     is_due: bool,
     /// The parcel that was built last.
     built: Option<Built>,
@@ -69,7 +70,7 @@ struct Cut {
 
 /// Returned counts, and the lane's tail at that time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Told {
+struct CreditUpdate {
     returned: Returned,
     tail: u32,
 }
@@ -77,7 +78,7 @@ struct Told {
 #[derive(Clone, Copy, Debug)]
 struct Built {
     cut: Cut,
-    told: Told,
+    told: CreditUpdate,
     acked: u32,
     is_numbered: bool,
 }
@@ -94,9 +95,9 @@ impl<'t> Outbox<'t> {
             acked: 0,
             asked: 0,
             asked_sent: 0,
-            here: Told::default(),
+            here: CreditUpdate::default(),
             next: None,
-            there: Told::default(),
+            there: CreditUpdate::default(),
             is_due: false,
             built: None,
         }
@@ -110,22 +111,22 @@ impl<'t> Outbox<'t> {
         &mut self,
         pool: &mut Pool<'t>,
         packet: &Packet,
-        load: Load,
+        load: PacketLoad,
         buffers: &mut impl Buffers,
     ) {
         let mut packet = *packet;
-        let is_told = packet.kind == Kind::Rts && packet.has(Packet::IN_REACH);
+        let is_told = packet.kind == PacketKind::Rts && packet.has(Packet::IN_REACH);
         match if is_told { buffers.place(packet.b, packet.a) } else { None } {
             Some(place) => packet.b = place,
             None => conceal(&mut packet),
         }
         let offer = match load {
-            Load::Offer(offer) => Some(Offer { at: None, ..offer }),
-            Load::Empty | Load::Inline(_) => None,
+            PacketLoad::Offer(offer) => Some(Offer { at: None, ..offer }),
+            PacketLoad::Empty | PacketLoad::Inline(_) => None,
         };
         let mut record = [0; RECORD_BYTES_MAX];
         let len = write_packet(&packet, offer, &mut record);
-        if let Load::Inline(at) = load {
+        if let PacketLoad::Inline(at) = load {
             buffers.read(at, &mut record[INLINE_HEAD..len]);
         }
         self.lines.write(pool, self.tail, &record[..len]);
@@ -135,7 +136,7 @@ impl<'t> Outbox<'t> {
     pub(super) fn write_slots(
         &mut self,
         pool: &mut Pool<'t>,
-        shape: &Shape,
+        shape: &MessageShape,
         slots: u32,
         at: u64,
         len: u64,
@@ -150,8 +151,8 @@ impl<'t> Outbox<'t> {
 
     /// Returns these counts to the peer, with the next parcel; soon, if the peer
     /// waits for them or they are large.
-    pub(super) fn give_back(&mut self, shape: &Shape, returned: Returned, is_asked: bool) {
-        self.here = Told { returned, tail: self.tail };
+    pub(super) fn give_back(&mut self, shape: &MessageShape, returned: Returned, is_asked: bool) {
+        self.here = CreditUpdate { returned, tail: self.tail };
         self.next.get_or_insert(self.here);
         let there = &self.there.returned;
         let is_much = returned.lines.wrapping_sub(there.lines) >= shape.lines / 4
@@ -203,7 +204,12 @@ impl<'t> Outbox<'t> {
     }
 
     /// Writes the next parcel. Returns its length, 0 if there is none.
-    pub(super) fn build(&mut self, shape: &Shape, inbox: &Inbox<'_>, into: &mut [u8]) -> usize {
+    pub(super) fn build(
+        &mut self,
+        shape: &MessageShape,
+        inbox: &Inbox<'_>,
+        into: &mut [u8],
+    ) -> usize {
         let acked = inbox.expected();
         if !self.wants_number() {
             if !inbox.owes_ack() {
@@ -221,7 +227,7 @@ impl<'t> Outbox<'t> {
             len += piece;
         }
         let told = self.told_at(cut.line);
-        let head = Head {
+        let head = ParcelHead {
             number: self.number,
             acked,
             start: self.sent.line,
@@ -237,7 +243,7 @@ impl<'t> Outbox<'t> {
     /// Notes that the network has the parcel that was built last.
     pub(super) fn post(&mut self, pool: &mut Pool<'t>, inbox: &mut Inbox<'_>) {
         let Some(built) = self.built.take() else { return };
-        inbox.tell(built.acked);
+        inbox.acknowledge(built.acked);
         if !built.is_numbered {
             return;
         }
@@ -276,32 +282,32 @@ impl<'t> Outbox<'t> {
     }
 
     fn wants_number(&self) -> bool {
-        let asks = self.asked != self.asked_sent && !mutant("mail_ask_kept");
-        let window = if mutant("mail_window_ignored") { u32::MAX } else { WINDOW };
+        let asks = mutate!("mail_ask_kept": self.asked != self.asked_sent => false);
+        let window = mutate!("mail_window_ignored": WINDOW => u32::MAX);
         (self.sent.line != self.tail || asks || self.is_due)
             && self.number.wrapping_sub(self.acked) < window
     }
 
     /// Returns the counts that can be sent together with the lane up to that
     /// line.
-    fn told_at(&self, line: u32) -> Told {
+    fn told_at(&self, line: u32) -> CreditUpdate {
         let taken = match self.next {
             _ if !is_after(self.here.tail, line) => self.here.returned.taken,
             Some(next) if !is_after(next.tail, line) => next.returned.taken,
             _ => self.there.returned.taken,
         };
         let returned = Returned { taken, ..self.here.returned };
-        Told { returned, ..self.here }
+        CreditUpdate { returned, ..self.here }
     }
 
     /// Writes the packet at a line, or a piece of the bytes before it. Returns
     /// the length, if there is room.
-    fn cut(&self, shape: &Shape, cut: &mut Cut, into: &mut [u8]) -> Option<usize> {
+    fn cut(&self, shape: &MessageShape, cut: &mut Cut, into: &mut [u8]) -> Option<usize> {
         let mut record = [0; RECORD_BYTES_MAX];
         self.lines.read(cut.line, &mut record);
         let packet = packet_of(&record).expect("the ring has whole packets");
         let (slots, bytes) = payload(&packet);
-        if cut.bytes < bytes && !mutant("mail_bytes_forgotten") {
+        if mutate!("mail_bytes_forgotten": cut.bytes < bytes => false) {
             let size = u64::from(shape.slot_bytes);
             let nth = (cut.bytes / size) as usize;
             let slot = ring::slots_of(shape, slots).nth(nth).expect("a packet names its slots");
@@ -327,12 +333,5 @@ impl<'t> Outbox<'t> {
     }
 }
 
-/// Returns whether a position comes after another.
-pub(super) const fn is_after(one: u32, other: u32) -> bool {
-    one.wrapping_sub(other).cast_signed() > 0
-}
-
-/// Numbered parcels of one rank to another that can be on the way.
-pub(super) const WINDOW: u32 = 32;
 /// A shorter piece is not worth a record of its own.
 const PIECE_BYTES_MIN: usize = 128;

@@ -9,23 +9,22 @@
 //!  chunks              2 KiB      2 KiB           ■ ─► ■ ─► ■  pool: free ones
 //! ```
 
-use crate::msg::setup::Shape;
 use core::fmt;
 
 /// A piece of memory for the content of lanes, to be given to a
-/// [`Mail`](super::Mail).
-pub struct Chunk<'t> {
-    next: Place<'t>,
+/// [`NetworkLanes`](super::NetworkLanes).
+pub struct LaneChunk<'t> {
+    next: ChunkPlace<'t>,
     bytes: [u8; CHUNK_BYTES],
 }
 
 /// A place for a chunk.
-pub type Place<'t> = Option<&'t mut Chunk<'t>>;
+pub type ChunkPlace<'t> = Option<&'t mut LaneChunk<'t>>;
 
 /// The free chunks. The chunk that was used last is used next.
 #[derive(Default)]
 pub(super) struct Pool<'t> {
-    first: Place<'t>,
+    first: ChunkPlace<'t>,
     free: usize,
 }
 
@@ -33,10 +32,10 @@ pub(super) struct Pool<'t> {
 /// have memory.
 #[derive(Debug)]
 pub(super) struct Space<'t> {
-    places: &'t mut [Place<'t>],
+    places: &'t mut [ChunkPlace<'t>],
 }
 
-impl Chunk<'_> {
+impl LaneChunk<'_> {
     /// A chunk with nothing in it.
     pub const EMPTY: Self = Self { next: None, bytes: [0; CHUNK_BYTES] };
 }
@@ -46,7 +45,7 @@ impl<'t> Pool<'t> {
         self.free
     }
 
-    pub(super) fn give(&mut self, chunk: &'t mut Chunk<'t>) {
+    pub(super) fn give(&mut self, chunk: &'t mut LaneChunk<'t>) {
         chunk.next = self.first.take();
         self.first = Some(chunk);
         self.free += 1;
@@ -57,8 +56,9 @@ impl<'t> Pool<'t> {
     /// # Panics
     ///
     /// If there is none: the caller did not check whether the pool is short.
-    pub(super) fn take(&mut self) -> &'t mut Chunk<'t> {
-        let chunk = self.first.take().expect("no chunk is free: `Mail::feed` it while it is short");
+    pub(super) fn take(&mut self) -> &'t mut LaneChunk<'t> {
+        let chunk =
+            self.first.take().expect("no chunk is free: `NetworkLanes::feed` it while it is short");
         self.first = chunk.next.take();
         self.free -= 1;
         chunk
@@ -66,7 +66,7 @@ impl<'t> Pool<'t> {
 }
 
 impl<'t> Space<'t> {
-    pub(super) const fn new(places: &'t mut [Place<'t>]) -> Self {
+    pub(super) const fn new(places: &'t mut [ChunkPlace<'t>]) -> Self {
         Self { places }
     }
 
@@ -132,16 +132,9 @@ fn pieces(at: usize, len: usize) -> impl Iterator<Item = (usize, usize, usize, u
     })
 }
 
-/// Returns how many chunks the lines, and the slots, of one lane need.
-pub(super) const fn chunks_of(shape: &Shape) -> (usize, usize) {
-    let lines = shape.lines as usize * super::ring::LINE_BYTES;
-    let slots = shape.slots as usize * shape.slot_bytes as usize;
-    (lines.div_ceil(CHUNK_BYTES), slots.div_ceil(CHUNK_BYTES))
-}
-
-impl fmt::Debug for Chunk<'_> {
+impl fmt::Debug for LaneChunk<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Chunk")
+        f.write_str("LaneChunk")
     }
 }
 
@@ -162,7 +155,7 @@ mod tests {
     #[test]
     fn written_bytes_have_memory_until_they_are_given_up() {
         let mut pool = Pool::default();
-        for chunk in Vec::leak((0..4).map(|_| Chunk::EMPTY).collect()) {
+        for chunk in Vec::leak((0..4).map(|_| LaneChunk::EMPTY).collect()) {
             pool.give(chunk);
         }
         let mut space = Space::new(Vec::leak((0..4).map(|_| None).collect()));

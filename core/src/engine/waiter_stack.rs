@@ -21,18 +21,18 @@ use core::fmt;
 use core::ptr;
 
 /// The waiters for room.
-pub struct Room {
+pub struct WaiterStack {
     waiting: CachePadded<AtomicU32>,
-    parked: AtomicPtr<Node>,
+    parked: AtomicPtr<StackedWaiter>,
 }
 
 /// A parked waiter, on the waiter's stack from its sleep to its wake.
-struct Node {
-    next: UnsafeCell<*mut Node>,
+struct StackedWaiter {
+    next: UnsafeCell<*mut StackedWaiter>,
     waker: UnsafeCell<Option<Waker>>,
 }
 
-impl Room {
+impl WaiterStack {
     /// Makes a room without waiters.
     pub fn new() -> Self {
         Self {
@@ -47,11 +47,12 @@ impl Room {
     pub fn wait(&self, wait: &dyn Wait, has_room: &(dyn Fn() -> bool + Sync)) {
         // SeqCst: before the last call of `has_room`; pairs with `made`.
         self.waiting.fetch_add(1, Ordering::SeqCst);
-        let node = Node { next: UnsafeCell::new(ptr::null_mut()), waker: UnsafeCell::new(None) };
+        let node =
+            StackedWaiter { next: UnsafeCell::new(ptr::null_mut()), waker: UnsafeCell::new(None) };
         let mut park = |waker| {
             // Copied out of the caller's frame, because the frame may be gone as
             // soon as the node is parked.
-            let (this, has_room, node) = (self, has_room, &raw const node as *mut Node);
+            let (this, has_room, node) = (self, has_room, &raw const node as *mut StackedWaiter);
             // SAFETY: the node is not pushed yet, so this thread alone can reach
             // it.
             unsafe { (*node).waker.with_mut(|slot| *slot = Some(waker)) };
@@ -82,7 +83,7 @@ impl Room {
         }
     }
 
-    fn park(&self, node: *mut Node) {
+    fn park(&self, node: *mut StackedWaiter) {
         let mut first = self.parked.load(Ordering::Relaxed);
         loop {
             // SAFETY: the node is not pushed yet, so this thread alone can reach
@@ -129,18 +130,18 @@ impl Room {
 
 // SAFETY: a node is reached only through `parked`, by the thread that took it
 // out.
-unsafe impl Send for Room {}
+unsafe impl Send for WaiterStack {}
 // SAFETY: the same.
-unsafe impl Sync for Room {}
+unsafe impl Sync for WaiterStack {}
 
-impl Default for Room {
+impl Default for WaiterStack {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl fmt::Debug for Room {
+impl fmt::Debug for WaiterStack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Room({} waiting)", self.waiting.load(Ordering::Relaxed))
+        write!(f, "WaiterStack({} waiting)", self.waiting.load(Ordering::Relaxed))
     }
 }

@@ -23,139 +23,67 @@
 //!
 //! # How to drive it
 //!
-//! 1. [`connect`](Mail::connect) before the first packet to or from a rank: less
-//!    than a KiB for each. [`feed`](Mail::feed) with chunks whenever it
-//!    [is short](Mail::is_short) of them; at most [`FarLane::places`] for each
+//! 1. [`connect`](NetworkLanes::connect) before the first packet to or from a rank: less
+//!    than a KiB for each. [`feed`](NetworkLanes::feed) with chunks whenever it
+//!    [is short](NetworkLanes::is_short) of them; at most [`NetworkLane::places`] for each
 //!    lane are ever in use, by default 98 KiB, if both directions are full.
-//! 2. [`take`](Mail::take) each parcel that has come, then
-//!    [`poll_arrived`](Mail::poll_arrived): ranks with packets in their lanes.
-//! 3. The calls of a [`Wire`](super::Wire) for far ranks.
-//! 4. [`poll_parcel`](Mail::poll_parcel) until `None`: send the parcel, then call
-//!    [`posted`](Mail::posted), or [`refused`](Mail::refused) if the network has
+//! 2. [`take`](NetworkLanes::take) each parcel that has come, then
+//!    [`poll_arrived`](NetworkLanes::poll_arrived): ranks with packets in their lanes.
+//! 3. The calls of a [`LaneTransport`](super::LaneTransport) for far ranks.
+//! 4. [`poll_parcel`](NetworkLanes::poll_parcel) until `None`: send the parcel, then call
+//!    [`posted`](NetworkLanes::posted), or [`refused`](NetworkLanes::refused) if the network has
 //!    no room: then the parcel is built again later. Do this also before the rank
 //!    stops polling for a while, as long as
-//!    [parcels are unsent](Mail::has_unsent).
+//!    [parcels are unsent](NetworkLanes::has_unsent).
 //!
 //! Progress: every call is wait-free, on one thread at a time.
 
+mod buffers;
 mod chunk;
 mod inbox;
+mod lane;
 mod outbox;
 mod parcel;
 mod ring;
+mod window;
 
-pub use chunk::{Chunk, Place};
+pub use buffers::Buffers;
+pub use chunk::{ChunkPlace, LaneChunk};
+pub use lane::{NetworkLane, NetworkLaneEnd};
 pub use parcel::{PARCEL_BYTES_MIN, ParcelError};
 
-use self::chunk::{Pool, chunks_of};
-use self::inbox::Inbox;
-use self::outbox::Outbox;
-use self::parcel::Parcel;
-use self::ring::{Ring, Slots};
-use super::list::{Link, Linked, List};
-use super::packet::{INLINE_WORDS, Load, Offer, Packet};
-use super::setup::{SetupError, Shape};
+use self::chunk::Pool;
+use self::parcel::ParsedParcel;
+use self::ring::chunks_of;
+use super::list::IndexList;
+use super::packet::{INLINE_WORDS, Offer, Packet, PacketLoad};
+use super::shape::{MessageShape, SetupError};
 use super::wire::Returned;
 use crate::mem::PeerIndex;
-use crate::sync::mutant;
+use crate::mutate;
 use core::fmt;
 
-/// Access to the buffers of messages.
-pub trait Buffers {
-    /// Copies the bytes at an address into `into`.
-    fn read(&mut self, at: u64, into: &mut [u8]);
-
-    /// Copies `bytes` to an address.
-    fn write(&mut self, at: u64, bytes: &[u8]);
-
-    /// Returns the word by which far ranks can fetch the `len` bytes at this
-    /// address, if they can. A [`Job`](super::Job) of such a rank contains this
-    /// word.
-    fn place(&mut self, at: u64, len: u64) -> Option<u64> {
-        let _ = (at, len);
-        None
-    }
-}
-
 /// The lanes between this rank and all far ranks.
-pub struct Mail<'t> {
-    shape: Shape,
-    ends: &'t mut [MailEnd<'t>],
+pub struct NetworkLanes<'t> {
+    shape: MessageShape,
+    ends: &'t mut [NetworkLaneEnd<'t>],
     /// Ends that may have a parcel to be sent, and ends that got one.
-    ready: List<0>,
-    arrived: List<1>,
+    ready: IndexList<0>,
+    arrived: IndexList<1>,
     pool: Pool<'t>,
 }
 
-/// Both lanes between this rank and a far rank.
-#[derive(Debug)]
-pub struct MailEnd<'t> {
-    lane: Option<&'t mut FarLane<'t>>,
-    links: [Link; 2],
-    is_ready: bool,
-    has_arrived: bool,
-    is_lost: bool,
-}
-
-/// The lanes between two ranks, as one of the ranks keeps them.
-#[derive(Debug)]
-pub struct FarLane<'t> {
-    out: Outbox<'t>,
-    inbox: Inbox<'t>,
-}
-
-impl<'t> FarLane<'t> {
-    /// Returns how many places for chunks a lane has.
-    pub const fn places(shape: &Shape) -> usize {
-        let (lines, slots) = chunks_of(shape);
-        2 * (lines + slots) + 1
-    }
-
-    /// Makes a lane that was never used: all of its places are empty.
-    ///
-    /// # Errors
-    ///
-    /// [`SetupError::Shape`] if the shape is not valid; [`SetupError::Tables`] if there are
-    /// fewer places than [`places`](Self::places).
-    pub fn new(shape: &Shape, places: &'t mut [Place<'t>]) -> Result<Self, SetupError> {
-        if !shape.is_valid() {
-            return Err(SetupError::Shape(*shape));
-        }
-        let (entries, needed) = (places.len(), Self::places(shape));
-        if entries < needed {
-            return Err(SetupError::Tables { entries, needed });
-        }
-        let (lines, slots) = chunks_of(shape);
-        let (out_lines, rest) = places.split_at_mut(lines);
-        let (out_slots, rest) = rest.split_at_mut(slots);
-        let (in_lines, rest) = rest.split_at_mut(lines);
-        let (in_slots, held) = rest.split_at_mut(slots);
-        let ring = |places| Ring::new(shape.lines, places);
-        let out = Outbox::new(ring(out_lines), Slots::new(shape, out_slots));
-        let inbox = Inbox::new(ring(in_lines), Slots::new(shape, in_slots), held);
-        Ok(Self { out, inbox })
-    }
-}
-
-impl MailEnd<'_> {
-    /// An end that is not connected.
-    pub const EMPTY: Self = Self {
-        lane: None,
-        links: [Link::NONE; 2],
-        is_ready: false,
-        has_arrived: false,
-        is_lost: false,
-    };
-}
-
-impl<'t> Mail<'t> {
+impl<'t> NetworkLanes<'t> {
     /// Makes the lanes of a job's machine, one end for each rank, none connected.
     ///
     /// # Errors
     ///
     /// [`SetupError::Shape`] if the shape is not valid; [`SetupError::Tables`] if there are
     /// fewer ends than ranks.
-    pub fn new(shape: Shape, ends: &'t mut [MailEnd<'t>]) -> Result<Self, SetupError> {
+    pub fn new(
+        shape: MessageShape,
+        ends: &'t mut [NetworkLaneEnd<'t>],
+    ) -> Result<Self, SetupError> {
         if !shape.is_valid() {
             return Err(SetupError::Shape(shape));
         }
@@ -164,7 +92,7 @@ impl<'t> Mail<'t> {
             return Err(SetupError::Tables { entries, needed });
         }
         let pool = Pool::default();
-        Ok(Self { shape, ends, ready: List::EMPTY, arrived: List::EMPTY, pool })
+        Ok(Self { shape, ends, ready: IndexList::EMPTY, arrived: IndexList::EMPTY, pool })
     }
 
     /// Replaces the ends by a longer table; the old ends move there.
@@ -172,7 +100,7 @@ impl<'t> Mail<'t> {
     /// # Errors
     ///
     /// [`SetupError::Tables`]: the new table is shorter; nothing has happened.
-    pub fn grow(&mut self, ends: &'t mut [MailEnd<'t>]) -> Result<(), SetupError> {
+    pub fn grow(&mut self, ends: &'t mut [NetworkLaneEnd<'t>]) -> Result<(), SetupError> {
         let (entries, needed) = (ends.len(), self.ends.len());
         if entries < needed {
             return Err(SetupError::Tables { entries, needed });
@@ -187,20 +115,20 @@ impl<'t> Mail<'t> {
     /// # Panics
     ///
     /// If there is no such rank, or it has a lane.
-    pub fn connect(&mut self, rank: PeerIndex, lane: &'t mut FarLane<'t>) {
+    pub fn connect(&mut self, rank: PeerIndex, lane: &'t mut NetworkLane<'t>) {
         let before = self.ends[rank.0 as usize].lane.replace(lane);
         assert!(before.is_none(), "{rank} has a lane already");
     }
 
     /// Adds chunks, the memory for packets and bytes in lanes.
-    pub fn feed(&mut self, chunks: &'t mut [Chunk<'t>]) {
+    pub fn feed(&mut self, chunks: &'t mut [LaneChunk<'t>]) {
         for chunk in chunks {
             self.pool.give(chunk);
         }
     }
 
     /// Returns whether there may be too few chunks for the next call: then the
-    /// caller must feed it first, with [`FarLane::places`] chunks at least.
+    /// caller must feed it first, with [`NetworkLane::places`] chunks at least.
     #[inline]
     pub const fn is_short(&self) -> bool {
         let (lines, slots) = chunks_of(&self.shape);
@@ -240,9 +168,9 @@ impl<'t> Mail<'t> {
     pub fn take(&mut self, from: PeerIndex, bytes: &[u8]) -> Result<(), ParcelError> {
         let end = self.ends.get_mut(from.0 as usize).filter(|end| !end.is_lost);
         let lane = end.and_then(|end| end.lane.as_mut()).ok_or(ParcelError::NoLane)?;
-        let (acked, numbered) = match Parcel::parse(bytes, &self.shape)? {
-            Parcel::Acknowledged(acked) => (acked, None),
-            Parcel::Numbered(head, records) => {
+        let (acked, numbered) = match ParsedParcel::parse(bytes, &self.shape)? {
+            ParsedParcel::Acknowledged(acked) => (acked, None),
+            ParsedParcel::Numbered(head, records) => {
                 lane.inbox.check(&head)?;
                 (head.acked, Some((head, records)))
             }
@@ -262,7 +190,7 @@ impl<'t> Mail<'t> {
                 self.arrived.push(self.ends, from.0 as usize);
             }
         }
-        self.rouse(from);
+        self.schedule_pump(from);
         Ok(())
     }
 
@@ -301,7 +229,7 @@ impl<'t> Mail<'t> {
 
     /// Takes the report that the network has the last polled parcel to that rank.
     pub fn posted(&mut self, to: PeerIndex) {
-        if let Some((FarLane { out, inbox }, pool)) = self.lane_and_pool(to) {
+        if let Some((NetworkLane { out, inbox }, pool)) = self.lane_and_pool(to) {
             out.post(pool, inbox);
         }
         self.turn(to);
@@ -310,12 +238,7 @@ impl<'t> Mail<'t> {
     /// Takes the report that the network has no room for that parcel: other ranks
     /// come first now, and this rank again later.
     pub fn refused(&mut self, to: PeerIndex) {
-        if mutant("mail_refused_forgotten")
-            && let Some((FarLane { out, inbox }, pool)) = self.lane_and_pool(to)
-        {
-            out.post(pool, inbox);
-        }
-        self.turn(to);
+        mutate!("mail_refused_forgotten": self.turn(to) => self.posted(to));
     }
 
     /// Returns whether there may be parcels to be sent.
@@ -333,7 +256,7 @@ impl<'t> Mail<'t> {
 
     /// Takes the death of a rank: all that was to be sent to it is dropped, and
     /// no parcel is taken from it any more. Packets that are here can still be
-    /// read. To be called after [`Machine::lost`](super::Machine::lost).
+    /// read. To be called after [`MessageMachine::lost`](super::MessageMachine::lost).
     pub fn lost(&mut self, rank: PeerIndex) {
         let index = rank.0 as usize;
         let Some(end) = self.ends.get_mut(index) else { return };
@@ -346,7 +269,7 @@ impl<'t> Mail<'t> {
         }
     }
 
-    // The calls below are as in a `Wire`.
+    // The calls below are as in a `LaneTransport`.
 
     /// Returns whether `lines` more lines fit into the lane to that rank.
     pub fn has_room(&mut self, to: PeerIndex, lines: u32) -> bool {
@@ -358,10 +281,16 @@ impl<'t> Mail<'t> {
     /// # Panics
     ///
     /// May panic if it [is short](Self::is_short) of chunks.
-    pub fn push(&mut self, to: PeerIndex, packet: &Packet, load: Load, buffers: &mut impl Buffers) {
+    pub fn push(
+        &mut self,
+        to: PeerIndex,
+        packet: &Packet,
+        load: PacketLoad,
+        buffers: &mut impl Buffers,
+    ) {
         let (lane, pool) = self.lane_and_pool(to).expect("a lane with room is connected");
         lane.out.push(pool, packet, load, buffers);
-        self.rouse(to);
+        self.schedule_pump(to);
     }
 
     /// Returns the next packet of the lane from that rank; it stays there.
@@ -403,11 +332,13 @@ impl<'t> Mail<'t> {
     /// Returns counts to that rank. Returns whether that rank had requested more.
     pub fn give_back(&mut self, from: PeerIndex, returned: Returned) -> bool {
         let shape = self.shape;
-        let Some((FarLane { out, inbox }, pool)) = self.lane_and_pool(from) else { return false };
+        let Some((NetworkLane { out, inbox }, pool)) = self.lane_and_pool(from) else {
+            return false;
+        };
         let was_starved = inbox.answer();
         let lines = inbox.give_back(pool, returned.slots);
         out.give_back(&shape, Returned { lines, ..returned }, was_starved);
-        self.rouse(from);
+        self.schedule_pump(from);
         was_starved
     }
 
@@ -421,7 +352,7 @@ impl<'t> Mail<'t> {
     pub fn set_starved(&mut self, to: PeerIndex) {
         if let Some(lane) = self.lane(to) {
             lane.out.ask();
-            self.rouse(to);
+            self.schedule_pump(to);
         }
     }
 
@@ -466,17 +397,17 @@ impl<'t> Mail<'t> {
         }
     }
 
-    fn lane(&mut self, rank: PeerIndex) -> Option<&mut FarLane<'t>> {
+    fn lane(&mut self, rank: PeerIndex) -> Option<&mut NetworkLane<'t>> {
         self.ends.get_mut(rank.0 as usize)?.lane.as_deref_mut()
     }
 
-    fn lane_and_pool(&mut self, rank: PeerIndex) -> Option<(&mut FarLane<'t>, &mut Pool<'t>)> {
+    fn lane_and_pool(&mut self, rank: PeerIndex) -> Option<(&mut NetworkLane<'t>, &mut Pool<'t>)> {
         let lane = self.ends.get_mut(rank.0 as usize)?.lane.as_deref_mut()?;
         Some((lane, &mut self.pool))
     }
 
     /// Puts a rank on the list of ranks that may have a parcel to be sent.
-    fn rouse(&mut self, rank: PeerIndex) {
+    fn schedule_pump(&mut self, rank: PeerIndex) {
         let index = rank.0 as usize;
         let end = &mut self.ends[index];
         let wants = end.lane.as_ref().is_some_and(|lane| lane.out.wants(&lane.inbox));
@@ -491,31 +422,13 @@ impl<'t> Mail<'t> {
         if core::mem::take(&mut self.ends[index].is_ready) {
             self.ready.remove(self.ends, index);
         }
-        self.rouse(rank);
+        self.schedule_pump(rank);
     }
 }
 
-impl Linked<0> for MailEnd<'_> {
-    fn link(&mut self) -> &mut Link {
-        &mut self.links[0]
-    }
-    fn next(&self) -> u32 {
-        self.links[0].next()
-    }
-}
-
-impl Linked<1> for MailEnd<'_> {
-    fn link(&mut self) -> &mut Link {
-        &mut self.links[1]
-    }
-    fn next(&self) -> u32 {
-        self.links[1].next()
-    }
-}
-
-impl fmt::Debug for Mail<'_> {
+impl fmt::Debug for NetworkLanes<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Mail({:?})", self.shape)
+        write!(f, "NetworkLanes({:?})", self.shape)
     }
 }
 

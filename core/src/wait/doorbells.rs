@@ -7,30 +7,29 @@
 //! its bit before it looks for work the last time, so that the worker sees the work
 //! or the ringing thread sees the bit.
 //!
-//! [`ring_helped`](Bells::ring_helped) is for work that must not wait until a
+//! [`ring_helped`](DoorbellSet::ring_helped) is for work that must not wait until a
 //! computing worker returns. It does nothing while a worker *attends*, that is,
 //! looks for work all the time. Otherwise it wakes a sleeping worker. If no worker
 //! sleeps, it wakes the helper: a thread besides the workers, with an event word of
 //! its own, which no other ring wakes. A worker that ceases to attend must look for
-//! work once more after it has called [`leave`](Bells::leave).
+//! work once more after it has called [`leave`](DoorbellSet::leave).
 
 use super::{EventWord, Futex, Ticket};
-use crate::sync::{
-    AtomicU32, AtomicU64, CachePadded, Ordering, compiler_fence, edge, fence, mutant,
-};
+use crate::mutate;
+use crate::sync::{AtomicU32, AtomicU64, CachePadded, Ordering, compiler_fence, edge, fence};
 use core::fmt;
 
 /// The event words of up to [`WORKERS_MAX`](Self::WORKERS_MAX) workers. Lives in
 /// memory that peers can access; all zeroes: no worker sleeps.
 #[repr(C)]
-pub struct Bells {
+pub struct DoorbellSet {
     asleep: CachePadded<[AtomicU64; WORDS]>,
     events: [CachePadded<EventWord>; WORDS * PER_WORD],
     helper: CachePadded<EventWord>,
     attending: CachePadded<AtomicU32>,
 }
 
-impl Bells {
+impl DoorbellSet {
     /// The greatest number of workers.
     pub const WORKERS_MAX: usize = WORDS * PER_WORD;
 
@@ -75,11 +74,9 @@ impl Bells {
     /// Wakes one sleeping worker, if any; the caller must publish the work before.
     /// Costs one fence and a few loads when no worker sleeps.
     pub fn ring(&self, futex: &dyn Futex) -> bool {
-        if !mutant("bells_no_fence") {
-            // SeqCst: between the caller's publication, of whatever order, and the
-            // loads below; pairs with `prepare`.
-            fence(Ordering::SeqCst);
-        }
+        // SeqCst: between the caller's publication, of whatever order, and the
+        // loads below; pairs with `prepare`.
+        mutate!("bells_no_fence": fence(Ordering::SeqCst) => ());
         for word in 0..WORDS {
             let mut asleep = self.asleep[word].load(Ordering::SeqCst);
             while asleep != 0 {
@@ -170,15 +167,15 @@ impl Bells {
     }
 }
 
-impl Default for Bells {
+impl Default for DoorbellSet {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl fmt::Debug for Bells {
+impl fmt::Debug for DoorbellSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Bells({} asleep)", self.asleep())
+        write!(f, "DoorbellSet({} asleep)", self.asleep())
     }
 }
 
@@ -197,9 +194,9 @@ fn bit(worker: usize) -> u64 {
 mod tests {
     use super::*;
 
-    struct Count(AtomicU32);
+    struct CountingFutex(AtomicU32);
 
-    impl Futex for Count {
+    impl Futex for CountingFutex {
         fn wait(&self, _: &AtomicU32, _: u32, _: Option<core::time::Duration>) {}
         fn wake(&self, _: &AtomicU32, _: u32) {
             self.0.fetch_add(1, Ordering::Relaxed);
@@ -208,7 +205,7 @@ mod tests {
 
     #[test]
     fn each_ring_wakes_one_sleeper() {
-        let (bells, futex) = (Bells::new(), Count(AtomicU32::new(0)));
+        let (bells, futex) = (DoorbellSet::new(), CountingFutex(AtomicU32::new(0)));
         assert!(!bells.ring(&futex), "no thread sleeps");
         for worker in [3, 64, 127] {
             bells.prepare(worker);
@@ -222,7 +219,7 @@ mod tests {
 
     #[test]
     fn the_helper_is_woken_when_no_worker_sleeps() {
-        let (bells, futex) = (Bells::new(), Count(AtomicU32::new(0)));
+        let (bells, futex) = (DoorbellSet::new(), CountingFutex(AtomicU32::new(0)));
         bells.prepare(0);
         let ticket = bells.helper().prepare();
         assert_eq!(bells.asleep(), 1, "the helper does not count as a worker");

@@ -4,14 +4,14 @@
 use crate::{Threads, check};
 use loom::thread;
 use std::sync::Arc;
-use tsumugi_core::coll::{Circle, Hall};
+use tsumugi_core::coll::{BarrierMemory, NodeBarrier};
 use tsumugi_core::mem::{AddrError, Rank};
-use tsumugi_core::signal::{Lot, Until, Waiters};
+use tsumugi_core::signal::{ParkingLot, Until, Waiters};
 use tsumugi_core::sync::{AtomicU64, Ordering};
 
 /// Ranks that share memory, each with a lot of its own.
 struct Node {
-    ranks: Vec<(Lot, Waiters, Vec<AtomicU64>)>,
+    ranks: Vec<(ParkingLot, Waiters, Vec<AtomicU64>)>,
     /// The progress of each rank, by plain stores as far as order goes.
     done: Vec<AtomicU64>,
 }
@@ -25,23 +25,23 @@ struct Place<'n> {
 impl Node {
     fn new(size: u32) -> Arc<Self> {
         let words = || (0..WORDS).map(|_| AtomicU64::new(0)).collect();
-        let ranks = (0..size).map(|_| (Lot::new(), Waiters::new(), words())).collect();
+        let ranks = (0..size).map(|_| (ParkingLot::new(), Waiters::new(), words())).collect();
         Arc::new(Self { ranks, done: (0..size).map(|_| AtomicU64::new(0)).collect() })
     }
 
     /// Runs a rank: a step, a barrier, and so on.
     fn run(&self, place: u32, rounds: u64) {
-        let circle = Circle::new(place, self.ranks.len() as u32);
+        let barrier = NodeBarrier::new(place, self.ranks.len() as u32);
         for round in 1..=rounds {
             self.done[place as usize].store(round, Ordering::Relaxed);
-            circle.meet(round, &Place { node: self, place }).unwrap();
+            barrier.meet(round, &Place { node: self, place }).unwrap();
             let all = self.done.iter().all(|done| done.load(Ordering::Relaxed) >= round);
             assert!(all, "{place} left round {round} too early");
         }
     }
 }
 
-impl Hall for Place<'_> {
+impl BarrierMemory for Place<'_> {
     fn word(&self, place: u32, word: usize) -> &AtomicU64 {
         &self.node.ranks[place as usize].2[slot(word)]
     }

@@ -15,8 +15,8 @@
 //! need. All of it comes from another node: every length, kind and slot is
 //! checked before anything of the parcel is used.
 
-use crate::msg::packet::{FIRST_WORDS, INLINE_BYTES_MAX, Kind, Offer, Packet};
-use crate::msg::setup::Shape;
+use crate::msg::packet::{FIRST_WORDS, INLINE_BYTES_MAX, Offer, Packet, PacketKind};
+use crate::msg::shape::MessageShape;
 use crate::msg::wire::Returned;
 use core::fmt;
 
@@ -56,7 +56,7 @@ pub enum ParcelError {
 
 /// The part of a parcel before the records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Head {
+pub(super) struct ParcelHead {
     pub(super) number: u32,
     pub(super) acked: u32,
     /// The position of the first line, and how many lines the packets take.
@@ -68,35 +68,35 @@ pub(super) struct Head {
 
 /// A parcel with valid records.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Parcel<'b> {
-    Numbered(Head, Records<'b>),
+pub(super) enum ParsedParcel<'b> {
+    Numbered(ParcelHead, ParcelRecords<'b>),
     Acknowledged(u32),
 }
 
 /// Records that were checked.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Records<'b>(&'b [u8]);
+pub(super) struct ParcelRecords<'b>(&'b [u8]);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Record<'b> {
+pub(super) enum ParcelRecord<'b> {
     /// A packet, as it lies in a lane.
     Packet(&'b [u8]),
     /// Bytes of a slot.
     Bytes { slot: u8, offset: u32, bytes: &'b [u8] },
 }
 
-impl<'b> Parcel<'b> {
+impl<'b> ParsedParcel<'b> {
     /// Parses a parcel of a lane of this shape.
-    pub(super) fn parse(bytes: &'b [u8], shape: &Shape) -> Result<Self, ParcelError> {
+    pub(super) fn parse(bytes: &'b [u8], shape: &MessageShape) -> Result<Self, ParcelError> {
         let short = ParcelError::Short { bytes: bytes.len() };
         match *bytes.first().ok_or(short)? {
             NUMBERED => {
                 let (head, records) = bytes.split_at_checked(HEAD_BYTES).ok_or(short)?;
-                let head = Head::from_bytes(head);
-                let records = Records(records);
+                let head = ParcelHead::from_bytes(head);
+                let records = ParcelRecords(records);
                 let lines = records.check(shape)?;
                 if lines != u64::from(head.lines) {
-                    let Head { start, lines, .. } = head;
+                    let ParcelHead { start, lines, .. } = head;
                     return Err(ParcelError::Lines { start, lines });
                 }
                 Ok(Self::Numbered(head, records))
@@ -108,7 +108,7 @@ impl<'b> Parcel<'b> {
     }
 }
 
-impl Head {
+impl ParcelHead {
     pub(super) fn write(&self, into: &mut [u8]) {
         let Returned { lines, taken, matched, slots } = self.returned;
         let words = [self.number, self.acked, self.start, self.lines, lines, taken, matched, slots];
@@ -131,20 +131,21 @@ impl Head {
     }
 }
 
-impl Records<'_> {
+impl ParcelRecords<'_> {
     /// Checks the records. Returns how many lines their packets take.
-    fn check(mut self, shape: &Shape) -> Result<u64, ParcelError> {
+    fn check(mut self, shape: &MessageShape) -> Result<u64, ParcelError> {
         let mut lines = 0;
         while !self.0.is_empty() {
             match self.split()? {
-                Record::Packet(bytes) => {
+                ParcelRecord::Packet(bytes) => {
                     lines += u64::from(lines_of(bytes));
-                    let kind = Kind::from_bits(bytes[0]);
-                    if kind == Some(Kind::Inline) && usize::from(bytes[1]) > INLINE_BYTES_MAX {
+                    let kind = PacketKind::from_bits(bytes[0]);
+                    if kind == Some(PacketKind::Inline) && usize::from(bytes[1]) > INLINE_BYTES_MAX
+                    {
                         return Err(ParcelError::Inline(bytes[1]));
                     }
                 }
-                Record::Bytes { slot, offset, bytes } => {
+                ParcelRecord::Bytes { slot, offset, bytes } => {
                     let end = u64::from(offset) + bytes.len() as u64;
                     if u32::from(slot) >= shape.slots || end > u64::from(shape.slot_bytes) {
                         return Err(ParcelError::Slot(slot));
@@ -155,7 +156,7 @@ impl Records<'_> {
         Ok(lines)
     }
 
-    fn split(&mut self) -> Result<Record<'_>, ParcelError> {
+    fn split(&mut self) -> Result<ParcelRecord<'_>, ParcelError> {
         let bytes = self.0;
         let short = ParcelError::Short { bytes: bytes.len() };
         let (&[kind, count, ..], true) = (bytes, bytes.len() >= 4) else { return Err(short) };
@@ -164,30 +165,30 @@ impl Records<'_> {
             let (offset, len) = (word(head, 4), word(head, 8));
             let (bytes, rest) = rest.split_at_checked(len as usize).ok_or(short)?;
             self.0 = rest;
-            return Ok(Record::Bytes { slot: count, offset, bytes });
+            return Ok(ParcelRecord::Bytes { slot: count, offset, bytes });
         }
         let len = record_bytes(kind, count).ok_or(ParcelError::Kind(kind))?;
         let (packet, rest) = bytes.split_at_checked(len).ok_or(short)?;
         self.0 = rest;
-        Ok(Record::Packet(packet))
+        Ok(ParcelRecord::Packet(packet))
     }
 }
 
-impl<'b> Iterator for Records<'b> {
-    type Item = Record<'b>;
+impl<'b> Iterator for ParcelRecords<'b> {
+    type Item = ParcelRecord<'b>;
 
-    fn next(&mut self) -> Option<Record<'b>> {
+    fn next(&mut self) -> Option<ParcelRecord<'b>> {
         // The record must borrow the bytes and not this iterator.
-        let mut rest = Records(self.0);
+        let mut rest = ParcelRecords(self.0);
         let record = match rest.split().ok()? {
-            Record::Packet(packet) => Record::Packet(&self.0[..packet.len()]),
-            Record::Bytes { slot, offset, bytes } => {
-                Record::Bytes { slot, offset, bytes: &self.0[BYTES_HEAD..][..bytes.len()] }
+            ParcelRecord::Packet(packet) => ParcelRecord::Packet(&self.0[..packet.len()]),
+            ParcelRecord::Bytes { slot, offset, bytes } => {
+                ParcelRecord::Bytes { slot, offset, bytes: &self.0[BYTES_HEAD..][..bytes.len()] }
             }
         };
         let len = match record {
-            Record::Packet(packet) => packet.len(),
-            Record::Bytes { bytes, .. } => BYTES_HEAD + bytes.len(),
+            ParcelRecord::Packet(packet) => packet.len(),
+            ParcelRecord::Bytes { bytes, .. } => BYTES_HEAD + bytes.len(),
         };
         self.0 = &self.0[len..];
         Some(record)
@@ -219,7 +220,7 @@ pub(super) fn write_packet(
     into[2..4].copy_from_slice(&packet.context.to_le_bytes());
     into[4..8].copy_from_slice(&packet.tag.to_le_bytes());
     into[8..12].copy_from_slice(&packet.id.to_le_bytes());
-    if packet.kind != Kind::Inline {
+    if packet.kind != PacketKind::Inline {
         into[12..20].copy_from_slice(&packet.a.to_le_bytes());
         into[20..28].copy_from_slice(&packet.b.to_le_bytes());
         for (index, word) in offer.map_or([0; FIRST_WORDS], Offer::to_words).iter().enumerate() {
@@ -231,9 +232,9 @@ pub(super) fn write_packet(
 
 /// Returns the packet of a record that was checked.
 pub(super) fn packet_of(bytes: &[u8]) -> Option<Packet> {
-    let kind = Kind::from_bits(bytes[0])?;
+    let kind = PacketKind::from_bits(bytes[0])?;
     let (a, b) = match kind {
-        Kind::Inline => (0, 0),
+        PacketKind::Inline => (0, 0),
         _ => (long(bytes, 12), long(bytes, 20)),
     };
     let mut packet = Packet {
@@ -245,7 +246,7 @@ pub(super) fn packet_of(bytes: &[u8]) -> Option<Packet> {
         a,
         b,
     };
-    if kind != Kind::Rts {
+    if kind != PacketKind::Rts {
         conceal(&mut packet);
     }
     Some(packet)
@@ -260,7 +261,7 @@ pub(super) fn offer_of(bytes: &[u8]) -> Offer {
 /// Removes an address, because addresses have no meaning on another node. (The
 /// word of an Rts may have one: see [`Buffers::place`](super::Buffers::place).)
 pub(super) fn conceal(packet: &mut Packet) {
-    if matches!(packet.kind, Kind::Rts | Kind::Cts) {
+    if matches!(packet.kind, PacketKind::Rts | PacketKind::Cts) {
         packet.count &= !(Packet::IN_REACH | Packet::SPLIT);
         packet.b = 0;
     }
@@ -269,24 +270,24 @@ pub(super) fn conceal(packet: &mut Packet) {
 /// Returns the slots that a packet names, and how many bytes are in them.
 pub(super) const fn payload(packet: &Packet) -> (u32, u64) {
     match packet.kind {
-        Kind::Eager => (packet.b as u32, packet.a),
-        Kind::Data => ((packet.b >> 32) as u32, packet.b & u32::MAX as u64),
+        PacketKind::Eager => (packet.b as u32, packet.a),
+        PacketKind::Data => ((packet.b >> 32) as u32, packet.b & u32::MAX as u64),
         _ => (0, 0),
     }
 }
 
 /// Returns how many lines a packet takes.
 pub(super) fn lines_of(record: &[u8]) -> u32 {
-    let inline = record[0] == Kind::Inline as u8;
+    let inline = record[0] == PacketKind::Inline as u8;
     if inline { Packet::lines_of(record[1].into()) } else { 1 }
 }
 
 /// Returns the length of the record of a packet. `None`: not a packet, or one
 /// that would access another node's buffer.
 pub(super) const fn record_bytes(kind: u8, count: u8) -> Option<usize> {
-    match Kind::from_bits(kind) {
-        None | Some(Kind::Direct | Kind::Copied) => None,
-        Some(Kind::Inline) => Some(INLINE_HEAD + count as usize),
+    match PacketKind::from_bits(kind) {
+        None | Some(PacketKind::Direct | PacketKind::Copied) => None,
+        Some(PacketKind::Inline) => Some(INLINE_HEAD + count as usize),
         Some(_) if count & Packet::OFFER != 0 => Some(WORDS_HEAD + 8 * FIRST_WORDS),
         Some(_) => Some(WORDS_HEAD),
     }

@@ -1,15 +1,16 @@
 //! Two ranks, and parcels that a test carries by hand.
 
 use super::*;
-use crate::msg::packet::Kind;
+use crate::msg::packet::PacketKind;
 use std::boxed::Box;
 use std::string::ToString;
 use std::vec;
 use std::vec::Vec;
 
-const SHAPE: Shape = Shape { peers: 2, lines: 8, slots: 4, slot_bytes: 256, quota: 4, mirror: 1 };
+const SHAPE: MessageShape =
+    MessageShape { peers: 2, lines: 8, slots: 4, slot_bytes: 256, quota: 4, mirror: 1 };
 /// The number of chunks that the lanes can have at most.
-const CHUNKS: usize = 2 * FarLane::places(&SHAPE);
+const CHUNKS: usize = 2 * NetworkLane::places(&SHAPE);
 const A: PeerIndex = PeerIndex(0);
 const B: PeerIndex = PeerIndex(1);
 
@@ -36,25 +37,25 @@ impl Buffers for Fetchable {
     }
 }
 
-fn mail() -> Mail<'static> {
+fn mail() -> NetworkLanes<'static> {
     mail_of(SHAPE)
 }
 
-fn mail_of(shape: Shape) -> Mail<'static> {
-    let ends = Vec::leak((0..2).map(|_| MailEnd::EMPTY).collect());
-    let mut mail = Mail::new(shape, ends).unwrap();
+fn mail_of(shape: MessageShape) -> NetworkLanes<'static> {
+    let ends = Vec::leak((0..2).map(|_| NetworkLaneEnd::EMPTY).collect());
+    let mut mail = NetworkLanes::new(shape, ends).unwrap();
     for rank in [A, B] {
-        let places = Vec::leak((0..FarLane::places(&shape)).map(|_| None).collect());
-        mail.connect(rank, Box::leak(Box::new(FarLane::new(&shape, places).unwrap())));
+        let places = Vec::leak((0..NetworkLane::places(&shape)).map(|_| None).collect());
+        mail.connect(rank, Box::leak(Box::new(NetworkLane::new(&shape, places).unwrap())));
     }
-    let chunks = 2 * FarLane::places(&shape);
-    mail.feed(Vec::leak((0..chunks).map(|_| Chunk::EMPTY).collect()));
+    let chunks = 2 * NetworkLane::places(&shape);
+    mail.feed(Vec::leak((0..chunks).map(|_| LaneChunk::EMPTY).collect()));
     assert!(!mail.is_short());
     mail
 }
 
 /// All parcels to be sent, each of at most `bytes_max` bytes.
-fn parcels(mail: &mut Mail<'_>, bytes_max: usize) -> Vec<Vec<u8>> {
+fn parcels(mail: &mut NetworkLanes<'_>, bytes_max: usize) -> Vec<Vec<u8>> {
     let mut into = vec![0; bytes_max];
     let mut parcels = Vec::new();
     while let Some((to, len)) = mail.poll_parcel(&mut into) {
@@ -65,18 +66,18 @@ fn parcels(mail: &mut Mail<'_>, bytes_max: usize) -> Vec<Vec<u8>> {
 }
 
 fn inline(tag: u32, count: u8) -> Packet {
-    Packet { count, tag, context: 3, ..Packet::new(Kind::Inline) }
+    Packet { count, tag, context: 3, ..Packet::new(PacketKind::Inline) }
 }
 
 #[test]
 fn packets_share_a_parcel_and_come_in_order() {
     let (mut a, mut b) = (mail(), mail());
     let mut memory = Memory((0..=255).collect());
-    a.push(B, &inline(1, 8), Load::Inline(10), &mut memory);
-    a.push(B, &inline(2, 100), Load::Inline(20), &mut memory);
+    a.push(B, &inline(1, 8), PacketLoad::Inline(10), &mut memory);
+    a.push(B, &inline(2, 100), PacketLoad::Inline(20), &mut memory);
     let offer = Offer { id: 4, taken: 2, context: 1, tag: None, at: Some(9), room: 5 };
-    let post = Packet { count: Packet::OFFER, ..Packet::new(Kind::Post) };
-    a.push(B, &post, Load::Offer(offer), &mut memory);
+    let post = Packet { count: Packet::OFFER, ..Packet::new(PacketKind::Post) };
+    a.push(B, &post, PacketLoad::Offer(offer), &mut memory);
     assert!(a.has_room(B, 3) && !a.has_room(B, 4));
     let [parcel] = &parcels(&mut a, 1024)[..] else { panic!("one parcel") };
     b.take(A, parcel).unwrap();
@@ -101,9 +102,9 @@ fn an_early_parcel_waits_for_its_predecessors() {
     let (mut a, mut b) = (mail(), mail());
     let mut memory = Memory((0..2048).map(|at| at as u8).collect());
     a.write_slots(B, 0b1101, 3, 600, &mut memory);
-    let eager = Packet { a: 600, b: 0b1101, ..Packet::new(Kind::Eager) };
-    a.push(B, &eager, Load::Empty, &mut memory);
-    a.push(B, &inline(1, 0), Load::Inline(0), &mut memory);
+    let eager = Packet { a: 600, b: 0b1101, ..Packet::new(PacketKind::Eager) };
+    a.push(B, &eager, PacketLoad::Empty, &mut memory);
+    a.push(B, &inline(1, 0), PacketLoad::Inline(0), &mut memory);
     let mut parcels = parcels(&mut a, PARCEL_BYTES_MIN);
     assert!(parcels.len() >= 4, "{}", parcels.len());
     let first = parcels.remove(0);
@@ -125,12 +126,12 @@ fn an_early_parcel_waits_for_its_predecessors() {
 fn a_refused_parcel_is_sent_later_with_more_packets() {
     let (mut a, mut b) = (mail(), mail());
     let mut memory = Memory(vec![1; 16]);
-    a.push(B, &inline(1, 4), Load::Inline(0), &mut memory);
+    a.push(B, &inline(1, 4), PacketLoad::Inline(0), &mut memory);
     let mut into = [0; 1024];
     let (to, first) = a.poll_parcel(&mut into).unwrap();
     a.refused(to);
     assert!(a.has_unsent() && a.keeps_back(B));
-    a.push(B, &inline(2, 4), Load::Inline(4), &mut memory);
+    a.push(B, &inline(2, 4), PacketLoad::Inline(4), &mut memory);
     let (to, len) = a.poll_parcel(&mut into).unwrap();
     assert!(len > first);
     a.posted(to);
@@ -140,8 +141,8 @@ fn a_refused_parcel_is_sent_later_with_more_packets() {
 }
 
 /// Sends one packet and takes it.
-fn one(a: &mut Mail<'_>, b: &mut Mail<'_>) {
-    a.push(B, &inline(1, 0), Load::Inline(0), &mut Memory(Vec::new()));
+fn one(a: &mut NetworkLanes<'_>, b: &mut NetworkLanes<'_>) {
+    a.push(B, &inline(1, 0), PacketLoad::Inline(0), &mut Memory(Vec::new()));
     for parcel in parcels(a, 1024) {
         b.take(A, &parcel).unwrap();
     }
@@ -180,7 +181,7 @@ fn the_count_of_taken_messages_arrives_with_the_last_earlier_packet() {
     let (mut a, mut b) = (mail(), mail());
     let mut memory = Memory(vec![0; 256]);
     for _ in 0..2 {
-        a.push(B, &inline(1, 200), Load::Inline(0), &mut memory);
+        a.push(B, &inline(1, 200), PacketLoad::Inline(0), &mut memory);
     }
     a.give_back(B, Returned { taken: 7, matched: 7, ..Returned::default() });
     let [first, second] = &parcels(&mut a, PARCEL_BYTES_MIN)[..] else { panic!("two parcels") };
@@ -194,14 +195,14 @@ fn the_count_of_taken_messages_arrives_with_the_last_earlier_packet() {
 /// was pushed, if that count is the latest or the oldest that was not sent.
 #[test]
 fn a_parcel_carries_the_count_that_was_taken_before_its_packets() {
-    let mut a = mail_of(Shape { lines: 64, ..SHAPE });
-    let mut b = mail_of(Shape { lines: 64, ..SHAPE });
+    let mut a = mail_of(MessageShape { lines: 64, ..SHAPE });
+    let mut b = mail_of(MessageShape { lines: 64, ..SHAPE });
     let mut memory = Memory(vec![0; 256]);
-    let push = |a: &mut Mail<'_>, memory: &mut Memory, taken| {
-        a.push(B, &inline(1, 200), Load::Inline(0), memory);
+    let push = |a: &mut NetworkLanes<'_>, memory: &mut Memory, taken| {
+        a.push(B, &inline(1, 200), PacketLoad::Inline(0), memory);
         a.give_back(B, Returned { taken, ..Returned::default() });
     };
-    let mut tell = |a: &mut Mail<'_>| {
+    let mut tell = |a: &mut NetworkLanes<'_>| {
         let mut into = vec![0; PARCEL_BYTES_MIN];
         let (to, len) = a.poll_parcel(&mut into).unwrap();
         a.posted(to);
@@ -273,11 +274,11 @@ fn a_lost_rank_gets_nothing_and_its_packets_can_be_read() {
     let (mut a, mut b) = (mail(), mail());
     let mut memory = Memory(vec![7; 512]);
     b.write_slots(A, 1, 0, 100, &mut memory);
-    let eager = Packet { a: 100, b: 1, ..Packet::new(Kind::Eager) };
-    b.push(A, &eager, Load::Empty, &mut memory);
+    let eager = Packet { a: 100, b: 1, ..Packet::new(PacketKind::Eager) };
+    b.push(A, &eager, PacketLoad::Empty, &mut memory);
     let parcel = parcels(&mut b, 1024).remove(0);
     a.take(B, &parcel).unwrap();
-    a.push(B, &inline(1, 0), Load::Inline(0), &mut memory);
+    a.push(B, &inline(1, 0), PacketLoad::Inline(0), &mut memory);
     a.lost(B);
     assert!(!a.has_unsent());
     a.give_back(B, Returned { taken: 1, ..Returned::default() });
@@ -292,7 +293,12 @@ fn malformed_parcels_are_refused() {
     let (mut a, mut b) = (mail(), mail());
     let mut memory = Memory(vec![7; 512]);
     a.write_slots(B, 1, 0, 100, &mut memory);
-    a.push(B, &Packet { a: 100, b: 1, ..Packet::new(Kind::Eager) }, Load::Empty, &mut memory);
+    a.push(
+        B,
+        &Packet { a: 100, b: 1, ..Packet::new(PacketKind::Eager) },
+        PacketLoad::Empty,
+        &mut memory,
+    );
     let good = parcels(&mut a, 1024).remove(0);
     for len in 0..good.len() {
         let refused = b.take(A, &good[..len]);
@@ -312,7 +318,7 @@ fn malformed_parcels_are_refused() {
         (16, 2, lines(0, 2)),
         (40 + 1, 4, Err(ParcelError::Slot(4))),
         (40 + 4, 157, Err(ParcelError::Slot(0))),
-        (40 + 112, Kind::Direct as u8, Err(ParcelError::Kind(3))),
+        (40 + 112, PacketKind::Direct as u8, Err(ParcelError::Kind(3))),
         (40 + 112, 77, Err(ParcelError::Kind(77))),
     ] {
         assert_eq!(b.take(A, &changed(at, to)), why, "byte {at}");
@@ -329,8 +335,8 @@ fn malformed_parcels_are_refused() {
 #[test]
 fn an_address_of_another_node_is_refused() {
     let (mut a, mut b) = (mail(), mail());
-    let told = Packet { id: 6, tag: 5, a: 100, ..Packet::new(Kind::Cts) };
-    a.push(B, &told, Load::Empty, &mut Memory(Vec::new()));
+    let told = Packet { id: 6, tag: 5, a: 100, ..Packet::new(PacketKind::Cts) };
+    a.push(B, &told, PacketLoad::Empty, &mut Memory(Vec::new()));
     let mut parcel = parcels(&mut a, 1024).remove(0);
     parcel[40 + 1] |= Packet::IN_REACH | Packet::SPLIT;
     parcel[40 + 20..][..8].fill(0x20);
@@ -342,7 +348,7 @@ fn an_address_of_another_node_is_refused() {
 fn a_parcel_with_a_wrong_position_breaks_its_lane() {
     let (mut a, mut b) = (mail(), mail());
     for _ in 0..2 {
-        a.push(B, &inline(1, 0), Load::Inline(0), &mut Memory(Vec::new()));
+        a.push(B, &inline(1, 0), PacketLoad::Inline(0), &mut Memory(Vec::new()));
         let mut parcel = parcels(&mut a, 1024).remove(0);
         if parcel[12] == 1 {
             // The second parcel starts where the first ended; its start is moved
@@ -353,7 +359,7 @@ fn a_parcel_with_a_wrong_position_breaks_its_lane() {
     }
     assert_eq!(b.peek(A), None);
     let parcel = {
-        a.push(B, &inline(1, 0), Load::Inline(0), &mut Memory(Vec::new()));
+        a.push(B, &inline(1, 0), PacketLoad::Inline(0), &mut Memory(Vec::new()));
         parcels(&mut a, 1024).remove(0)
     };
     assert_eq!(b.take(A, &parcel), Err(ParcelError::Broken));
@@ -365,9 +371,9 @@ fn a_lane_has_memory_for_its_unread_bytes() {
     let mut memory = Memory(vec![7; 1024]);
     for _ in 0..3 {
         a.write_slots(B, 0b11, 0, 400, &mut memory);
-        let eager = Packet { a: 400, b: 0b11, ..Packet::new(Kind::Eager) };
-        a.push(B, &eager, Load::Empty, &mut memory);
-        a.push(B, &inline(1, 8), Load::Inline(0), &mut memory);
+        let eager = Packet { a: 400, b: 0b11, ..Packet::new(PacketKind::Eager) };
+        a.push(B, &eager, PacketLoad::Empty, &mut memory);
+        a.push(B, &inline(1, 8), PacketLoad::Inline(0), &mut memory);
         assert_eq!(a.chunks_free(), CHUNKS - 2, "one chunk for lines and one for slots");
         let mut parcels = parcels(&mut a, PARCEL_BYTES_MIN);
         assert_eq!(a.chunks_free(), CHUNKS, "the network has copied all bytes");
@@ -394,8 +400,8 @@ fn a_lane_has_memory_for_its_unread_bytes() {
     // Bytes that were not read are freed when their slot is returned, or when their rank is
     // lost.
     a.write_slots(B, 0b100, 0, 10, &mut memory);
-    let eager = Packet { a: 10, b: 0b100, ..Packet::new(Kind::Eager) };
-    a.push(B, &eager, Load::Empty, &mut memory);
+    let eager = Packet { a: 10, b: 0b100, ..Packet::new(PacketKind::Eager) };
+    a.push(B, &eager, PacketLoad::Empty, &mut memory);
     b.take(A, &parcels(&mut a, 1024)[0]).unwrap();
     b.peek(A);
     b.pop(A);
@@ -403,7 +409,7 @@ fn a_lane_has_memory_for_its_unread_bytes() {
     b.give_back(A, Returned { slots: 0b100, ..Returned::default() });
     assert_eq!(b.chunks_free(), CHUNKS);
     a.write_slots(B, 0b1001, 0, 400, &mut memory);
-    a.push(B, &inline(1, 0), Load::Inline(0), &mut memory);
+    a.push(B, &inline(1, 0), PacketLoad::Inline(0), &mut memory);
     assert_eq!(a.chunks_free(), CHUNKS - 2);
     a.lost(B);
     assert_eq!(a.chunks_free(), CHUNKS);
@@ -421,7 +427,7 @@ fn a_quarter_is_returned_in_a_parcel_of_its_own() {
     b.give_back(A, Returned::default());
     assert!(b.has_unsent(), "two lines of eight");
     for (matched, is_much) in [(7, false), (8, true), (9, true)] {
-        let mut mail = mail_of(Shape { lines: 64, quota: 32, ..SHAPE });
+        let mut mail = mail_of(MessageShape { lines: 64, quota: 32, ..SHAPE });
         mail.give_back(A, Returned { matched, ..Returned::default() });
         assert_eq!(mail.has_unsent(), is_much, "{matched} of 32");
     }
@@ -443,7 +449,7 @@ fn a_chunk_is_freed_with_the_last_of_its_lines() {
         (0, 32, 129, 2),
     ] {
         let mut pool = Pool::default();
-        for chunk in Vec::leak((0..4).map(|_| Chunk::EMPTY).collect()) {
+        for chunk in Vec::leak((0..4).map(|_| LaneChunk::EMPTY).collect()) {
             pool.give(chunk);
         }
         let mut ring = ring::Ring::new(128, Vec::leak((0..4).map(|_| None).collect()));
@@ -458,20 +464,20 @@ fn a_chunk_is_freed_with_the_last_of_its_lines() {
 
 #[test]
 fn a_lane_with_a_bad_shape_is_refused() {
-    let bad = Shape { lines: 7, ..SHAPE };
-    let places = Vec::leak((0..FarLane::places(&SHAPE)).map(|_| None).collect());
-    assert_eq!(FarLane::new(&bad, places).err(), Some(SetupError::Shape(bad)));
-    let ends = Vec::leak((0..2).map(|_| MailEnd::EMPTY).collect());
-    assert_eq!(Mail::new(bad, ends).err(), Some(SetupError::Shape(bad)));
+    let bad = MessageShape { lines: 7, ..SHAPE };
+    let places = Vec::leak((0..NetworkLane::places(&SHAPE)).map(|_| None).collect());
+    assert_eq!(NetworkLane::new(&bad, places).err(), Some(SetupError::Shape(bad)));
+    let ends = Vec::leak((0..2).map(|_| NetworkLaneEnd::EMPTY).collect());
+    assert_eq!(NetworkLanes::new(bad, ends).err(), Some(SetupError::Shape(bad)));
 }
 
 #[test]
 fn mail_keeps_its_packets_when_it_grows() {
     let (mut a, mut b) = (mail(), mail());
-    a.push(B, &inline(1, 4), Load::Inline(0), &mut Memory(vec![1; 4]));
-    b.push(A, &inline(2, 4), Load::Inline(0), &mut Memory(vec![2; 4]));
+    a.push(B, &inline(1, 4), PacketLoad::Inline(0), &mut Memory(vec![1; 4]));
+    b.push(A, &inline(2, 4), PacketLoad::Inline(0), &mut Memory(vec![2; 4]));
     b.take(A, &parcels(&mut a, 1024)[0]).unwrap();
-    let ends = |count| Vec::leak((0..count).map(|_| MailEnd::EMPTY).collect());
+    let ends = |count| Vec::leak((0..count).map(|_| NetworkLaneEnd::EMPTY).collect());
     let refused = Err(SetupError::Tables { entries: 1, needed: 2 });
     assert_eq!(b.grow(ends(1)), refused);
     assert_eq!(b.grow(ends(2)), Ok(()));
@@ -483,8 +489,8 @@ fn mail_keeps_its_packets_when_it_grows() {
     a.take(B, &parcels(&mut b, 1024)[0]).unwrap();
     assert_eq!(a.peek(B), Some(inline(2, 4)));
     // The new rank can be connected; a rank beyond it has no lane.
-    let places = Vec::leak((0..FarLane::places(&SHAPE)).map(|_| None).collect());
-    b.connect(PeerIndex(2), Box::leak(Box::new(FarLane::new(&SHAPE, places).unwrap())));
+    let places = Vec::leak((0..NetworkLane::places(&SHAPE)).map(|_| None).collect());
+    b.connect(PeerIndex(2), Box::leak(Box::new(NetworkLane::new(&SHAPE, places).unwrap())));
     assert!(
         b.is_connected(PeerIndex(2)) && b.has_room(PeerIndex(2), 8) && !b.has_room(PeerIndex(2), 9)
     );
@@ -492,17 +498,18 @@ fn mail_keeps_its_packets_when_it_grows() {
 }
 
 #[test]
-fn a_lane_needs_its_places_and_a_mail_its_ends() {
-    let needed = FarLane::places(&SHAPE);
-    let places =
-        |count| -> &'static mut [Place<'static>] { Vec::leak((0..count).map(|_| None).collect()) };
+fn a_lane_needs_its_places_and_the_lanes_their_ends() {
+    let needed = NetworkLane::places(&SHAPE);
+    let places = |count| -> &'static mut [ChunkPlace<'static>] {
+        Vec::leak((0..count).map(|_| None).collect())
+    };
     let short = SetupError::Tables { entries: needed - 1, needed };
-    assert_eq!(FarLane::new(&SHAPE, places(needed - 1)).err(), Some(short));
-    assert!(FarLane::new(&SHAPE, places(needed)).is_ok());
-    let ends = |count| Vec::leak((0..count).map(|_| MailEnd::EMPTY).collect());
+    assert_eq!(NetworkLane::new(&SHAPE, places(needed - 1)).err(), Some(short));
+    assert!(NetworkLane::new(&SHAPE, places(needed)).is_ok());
+    let ends = |count| Vec::leak((0..count).map(|_| NetworkLaneEnd::EMPTY).collect());
     let short = SetupError::Tables { entries: 1, needed: 2 };
-    assert_eq!(Mail::new(SHAPE, ends(1)).err(), Some(short));
-    assert!(Mail::new(SHAPE, ends(2)).is_ok());
+    assert_eq!(NetworkLanes::new(SHAPE, ends(1)).err(), Some(short));
+    assert!(NetworkLanes::new(SHAPE, ends(2)).is_ok());
 }
 
 /// Nothing is sent to a lost rank, and nothing from it waits here.
@@ -510,11 +517,11 @@ fn a_lane_needs_its_places_and_a_mail_its_ends() {
 fn a_lost_rank_is_skipped_by_the_next_parcel() {
     let mut a = mail();
     for to in [A, B] {
-        a.push(to, &inline(1, 0), Load::Inline(0), &mut Memory(Vec::new()));
+        a.push(to, &inline(1, 0), PacketLoad::Inline(0), &mut Memory(Vec::new()));
     }
     a.lost(A);
     a.lost(PeerIndex(7));
-    a.push(A, &inline(1, 0), Load::Inline(0), &mut Memory(Vec::new()));
+    a.push(A, &inline(1, 0), PacketLoad::Inline(0), &mut Memory(Vec::new()));
     a.set_starved(A);
     let mut into = [0; 1024];
     assert_eq!(a.poll_parcel(&mut into).map(|(to, _)| to), Some(B));
@@ -527,10 +534,10 @@ fn a_lost_rank_is_skipped_by_the_next_parcel() {
 fn the_ranks_with_unsent_packets_take_turns() {
     let mut a = mail();
     for to in [A, B] {
-        a.push(to, &inline(1, 0), Load::Inline(0), &mut Memory(Vec::new()));
+        a.push(to, &inline(1, 0), PacketLoad::Inline(0), &mut Memory(Vec::new()));
     }
     let mut into = [0; 1024];
-    let mut next = |a: &mut Mail<'_>| a.poll_parcel(&mut into).map(|(to, _)| to);
+    let mut next = |a: &mut NetworkLanes<'_>| a.poll_parcel(&mut into).map(|(to, _)| to);
     assert_eq!(
         (next(&mut a), next(&mut a)),
         (Some(A), Some(A)),
@@ -552,15 +559,15 @@ fn the_ranks_with_unsent_packets_take_turns() {
 fn a_packet_names_a_place_only_if_it_offers_one() {
     let reach = Packet::IN_REACH;
     for (kind, count, there) in [
-        (Kind::Rts, reach, (reach, 5 << 32 | 700)),
-        (Kind::Rts, 0, (0, 0)),
-        (Kind::Cts, reach, (0, 0)),
-        (Kind::Cts, 0, (0, 0)),
-        (Kind::Fin, reach, (reach, 5)),
+        (PacketKind::Rts, reach, (reach, 5 << 32 | 700)),
+        (PacketKind::Rts, 0, (0, 0)),
+        (PacketKind::Cts, reach, (0, 0)),
+        (PacketKind::Cts, 0, (0, 0)),
+        (PacketKind::Fin, reach, (reach, 5)),
     ] {
         let (mut a, mut b) = (mail(), mail());
         let packet = Packet { count, a: 700, b: 5, ..Packet::new(kind) };
-        a.push(B, &packet, Load::Empty, &mut Fetchable);
+        a.push(B, &packet, PacketLoad::Empty, &mut Fetchable);
         b.take(A, &parcels(&mut a, 1024)[0]).unwrap();
         let came = b.peek(A).unwrap();
         assert_eq!((came.count, came.b), there, "{kind:?} {count}");
@@ -568,8 +575,8 @@ fn a_packet_names_a_place_only_if_it_offers_one() {
     }
     // A buffer without a place is sent through slots.
     let (mut a, mut b) = (mail(), mail());
-    let packet = Packet { count: reach, a: 700, b: 5, ..Packet::new(Kind::Rts) };
-    a.push(B, &packet, Load::Empty, &mut Memory(Vec::new()));
+    let packet = Packet { count: reach, a: 700, b: 5, ..Packet::new(PacketKind::Rts) };
+    a.push(B, &packet, PacketLoad::Empty, &mut Memory(Vec::new()));
     b.take(A, &parcels(&mut a, 1024)[0]).unwrap();
     assert_eq!(b.peek(A), Some(Packet { count: 0, b: 0, ..packet }));
 }
@@ -583,10 +590,10 @@ fn a_short_piece_is_not_cut_off() {
     {
         let (mut a, mut b) = (mail(), mail());
         let mut memory = Memory(vec![7; 512]);
-        a.push(B, &inline(1, 160), Load::Inline(0), &mut memory);
+        a.push(B, &inline(1, 160), PacketLoad::Inline(0), &mut memory);
         a.write_slots(B, 1, 0, bytes, &mut memory);
-        let eager = Packet { a: bytes, b: 1, ..Packet::new(Kind::Eager) };
-        a.push(B, &eager, Load::Empty, &mut memory);
+        let eager = Packet { a: bytes, b: 1, ..Packet::new(PacketKind::Eager) };
+        a.push(B, &eager, PacketLoad::Empty, &mut memory);
         let before = parcel::HEAD_BYTES + parcel::INLINE_HEAD + 160;
         let mut into = vec![0; before + parcel::BYTES_HEAD + room];
         let (to, len) = a.poll_parcel(&mut into).unwrap();
@@ -611,8 +618,8 @@ fn a_short_piece_is_not_cut_off() {
 /// neither.
 #[test]
 fn a_rank_without_a_lane_has_nothing() {
-    let ends = Vec::leak((0..2).map(|_| MailEnd::EMPTY).collect());
-    let mut mail = Mail::new(SHAPE, ends).unwrap();
+    let ends = Vec::leak((0..2).map(|_| NetworkLaneEnd::EMPTY).collect());
+    let mut mail = NetworkLanes::new(SHAPE, ends).unwrap();
     let mut memory = Memory(vec![7; 64]);
     for rank in [B, PeerIndex(2)] {
         assert!(!mail.is_connected(rank) && !mail.has_room(rank, 0) && !mail.keeps_back(rank));
