@@ -206,7 +206,7 @@ impl<W: NetWire> NetDomain<W> {
         unsafe { self.show(region) }
     }
 
-    /// Sends a packet from endpoint `index`, as [`NetEndpoint::try_send`] does; the
+    /// Sends a packet from endpoint `index`, as [`NetEndpoint::try_send`](super::NetEndpoint::try_send) does; the
     /// caller need not own the endpoint.
     ///
     /// # Errors
@@ -252,7 +252,8 @@ impl<W: NetWire> NetDomain<W> {
         self.try_rail(index).is_some_and(|mut nic| nic.arm())
     }
 
-    /// The descriptor of endpoint `index`; see [`NetEndpoint::event`].
+    /// The descriptor of endpoint `index`; see
+    /// [`NetEndpoint::event`](super::NetEndpoint::event).
     pub fn event(&self, index: usize) -> Option<std::os::fd::RawFd> {
         self.nic(index).wire.event()
     }

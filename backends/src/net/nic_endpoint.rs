@@ -4,8 +4,8 @@
 //! A NIC endpoint outlives the endpoint that used it, so that operations that are still
 //! in flight have valid memory. The wire is closed before this memory is freed.
 
-use super::card::{CardError, EndpointCard};
-use super::failure::{DeviceFailure, DeviceFailures};
+use super::card::EndpointCard;
+use super::failure::DeviceFailures;
 use super::in_flight::InFlightOp;
 use super::memory::{Directory, Listing, REGIONS_MAX, RegionCache, SLOT_BYTES};
 use super::packet::{PACKET_TABLES_BYTES, Packets};
@@ -56,7 +56,7 @@ pub struct NicEndpoint<W: NetWire> {
     directory_mr: Option<Mr>,
     pub(super) cache: RegionCache,
     pub(super) peers: BTreeMap<u32, NicPeer>,
-    opened: Instant,
+    pub(super) opened: Instant,
     /// The ranks that could not be reached yet, and when to try again.
     pub(super) backoffs: Vec<(Rank, Instant)>,
     pub(super) flights: Vec<InFlightOp>,
@@ -296,65 +296,6 @@ impl<W: NetWire> NicEndpoint<W> {
             None => core::ptr::null_mut(),
         };
         Ok(LocalBuffer { at, desc })
-    }
-
-    /// The peer; the NIC endpoint makes contact now if it has not before. `None`: the
-    /// peer's card has not come yet.
-    pub(super) fn peer(
-        &mut self,
-        shared: &DomainShared,
-        rank: Rank,
-    ) -> Result<Option<NicPeer>, AddrError> {
-        let lost = AddrError::PeerLost { rank };
-        match self.peers.get(&rank.0) {
-            Some(peer) if peer.lost => return Err(lost),
-            Some(peer) => return Ok(Some(*peer)),
-            None => {}
-        }
-        let contacted_ms = self.make_contact(shared, rank);
-        contacted_ms.map_err(|failure| {
-            self.failures.add(failure);
-            lost
-        })
-    }
-
-    /// The NIC endpoint's age in milliseconds.
-    pub(super) fn age(&self) -> u32 {
-        self.opened.elapsed().as_millis() as u32
-    }
-
-    fn make_contact(
-        &mut self,
-        shared: &DomainShared,
-        rank: Rank,
-    ) -> Result<Option<NicPeer>, DeviceFailure> {
-        let failure = DeviceFailure::new(Some(rank), None, libc::ENODATA, 0);
-        let own = shared.own.get().ok_or(failure)?;
-        let theirs;
-        let card = if rank == shared.rank {
-            own
-        } else {
-            let cards = shared.cards.get().ok_or(failure)?;
-            let mut bytes = [0; CARD_BYTES_MAX];
-            let untold = |why| DeviceFailure { card: Some(CardError::Untold { why }), ..failure };
-            let Some(count) = cards(rank, &mut bytes).map_err(untold)? else { return Ok(None) };
-            let count = count.min(CARD_BYTES_MAX);
-            theirs = EndpointCard::parse(&bytes[..count], own).map_err(|card| DeviceFailure {
-                card: Some(card),
-                code: libc::EPROTO,
-                ..failure
-            })?;
-            &theirs
-        };
-        let place = &card.endpoints[self.index % card.endpoints.len()];
-        let failed = |code| DeviceFailure { code, ..failure };
-        let addr = self.wire.insert(rank, &place.address).map_err(failed)?;
-        let key = self.wire.map_key(&place.key, place.origin).map_err(failed)?;
-        let contacted_ms = self.age();
-        let peer =
-            NicPeer { addr, origin: place.origin, key, lost: false, injected: 0, contacted_ms };
-        self.peers.insert(rank.0, peer);
-        Ok(Some(peer))
     }
 
     /// Ends the operations to ranks that were declared dead meanwhile.

@@ -15,10 +15,12 @@
 //! |---|---|
 //! | here | the interface of a NIC endpoint |
 //! | `requests` | requests that are written down, sent, and completed |
-//! | `queues` | libibverbs' objects, opened and ended |
+//! | `open`, `queues` | libibverbs' objects, opened and ended |
+//! | `active`, `passive`, `cm_handler`, `dci` | connections, made and closed |
 
 mod cm_handler;
 mod dci;
+mod open;
 mod passive;
 mod active;
 mod queues;
@@ -27,8 +29,7 @@ mod requests;
 
 use self::request::{NOBODY, SendRequest, rdma};
 use super::address::Address;
-use super::cm::{self, CmEndpoint};
-use super::config::{OpenError, VerbsConfig};
+use super::cm::CmEndpoint;
 use super::connection::Connection;
 use super::dct::DctTarget;
 use super::description::{QpCounters, VerbsDescription};
@@ -103,68 +104,6 @@ impl fmt::Debug for VerbsWire {
 }
 
 impl VerbsWire {
-    /// Opens a wire for `contexts` contexts, of which `receives` are for packets
-    /// that come.
-    ///
-    /// # Errors
-    ///
-    /// As [`VerbsDomain::open`](super::VerbsDomain::open).
-    pub fn open(
-        config: &VerbsConfig,
-        own: Rank,
-        contexts: usize,
-        receives: usize,
-    ) -> Result<Self, OpenError> {
-        let device = VerbsDevice::open(config)?;
-        let qp_params = QpParams {
-            cq: null_mut(),
-            srq: null_mut(),
-            depth: contexts as u32,
-            inline_bytes: config.inline_bytes_max as u32,
-            timeout: config.timeout,
-        };
-        let mut wire = Self {
-            device,
-            qp_params,
-            channel: null_mut(),
-            cm: None,
-            target: None,
-            spare_dcis: Vec::new(),
-            own,
-            job: config.job,
-            pairs_max: config.pairs_max,
-            connect_timeout: Duration::from_millis(config.connect_timeout_ms.into()),
-            connections: Vec::new(),
-            passive_qps: VecDeque::new(),
-            requests: ZeroedPages::new(contexts * size_of::<SendRequest>()),
-            contexts,
-            owners: vec![0; contexts].into(),
-            generations: vec![0; contexts + cm::COUNT].into(),
-            touched: Vec::with_capacity(config.pairs_max),
-            unsent: VecDeque::with_capacity(contexts),
-            completions: Box::new(core::array::from_fn(|_| nothing())),
-            attempt: 0,
-            clock: 0,
-            qps: 0,
-            connecting: 0,
-            full_since: None,
-            retried: Instant::now(),
-            counters: QpCounters::default(),
-        };
-        wire.open_queues(config.event, contexts, receives)?;
-        wire.try_inline()?;
-        if config.dct {
-            wire.open_dct();
-        }
-        let failed = |code| OpenError::Call { name: "ibv_create_qp", code };
-        let mut cm = CmEndpoint::open(&wire.device, &wire.qp_params, contexts).map_err(failed)?;
-        for slot in 0..cm::RECEIVES {
-            cm.post_receive(slot, wire.wr_id(contexts + slot));
-        }
-        wire.cm = Some(cm);
-        Ok(wire)
-    }
-
     /// The counters of this wire.
     pub fn counters(&self) -> QpCounters {
         self.counters
