@@ -22,7 +22,7 @@ noted=benches/ult/instructions.txt
 cargo build --release --quiet --package tsumugi-bench-ult --example count
 cargo build --release --quiet --package tsumugi-gas --example access
 cargo build --release --quiet --package tsumugi --example lock_count
-cargo build --release --quiet --package tsumugi-backends --features sim --example verbs_instructions
+cargo build --release --quiet --package tsumugi-backends --example verbs_instructions
 work=target/instructions
 mkdir -p "$work"
 
@@ -40,8 +40,8 @@ instructions() {
     verbs_*)
         IFS=_ read -r _ way under_way <<<"$1"
         program=("$examples/verbs_instructions" "$way" "$under_way" "$(($2 * $3 / under_way))")
-        local within=(--toggle-collect='*verbs::sim::calls::post_send'
-            --toggle-collect='*verbs::sim::calls::poll_cq')
+        local within=(--toggle-collect='*test_networks::verbs::calls::post_send'
+            --toggle-collect='*test_networks::verbs::calls::poll_cq')
         echo $(($(callgrind "${program[@]}") - $(callgrind "${within[@]}" "${program[@]}")))
         ;;
     *) callgrind "$examples/count" "$1" "$2" ;;

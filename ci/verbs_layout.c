@@ -1,5 +1,5 @@
 /* Prints sizes, offsets and constants from the headers of libibverbs and libmlx5. Tests
- * compare them with backends/src/verbs/sys.rs and backends/src/verbs/dynamic/sys.rs. */
+ * compare them with backends/src/verbs/sys.rs and backends/src/verbs/dct/sys.rs. */
 #include <infiniband/mlx5dv.h>
 #include <infiniband/verbs.h>
 #include <stddef.h>

@@ -24,7 +24,9 @@ use std::any::Any;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tsumugi_core::am::{Answer, HandlerId, INLINE_BYTES_MAX, Inline, Message, Payload, ReplyTo};
+use tsumugi_core::am::{
+    CallPayload, HandlerAnswer, HandlerId, INLINE_BYTES_MAX, Inline, Message, ReplyTo,
+};
 use tsumugi_core::mem::{Access, LocalAddr, Region};
 use tsumugi_runtime::service::am::{Am, Function};
 
@@ -86,10 +88,10 @@ impl Runtime {
             let started = runtime.ults().try_spawn(move || {
                 let serve = || answer_of(serve(&own, from, &bytes).as_ref());
                 let answer = own.handle().am().contain(HandlerId(id), serve);
-                settle(own.handle().am(), &theirs, &answer.unwrap_or(Answer::Failed));
+                settle(own.handle().am(), &theirs, &answer.unwrap_or(HandlerAnswer::Failed));
             });
             if started.is_err() {
-                settle(runtime.handle().am(), &duty, &Answer::Failed);
+                settle(runtime.handle().am(), &duty, &HandlerAnswer::Failed);
             }
         };
         self.handle().am().set(HandlerId(id), Function::Elsewhere(Box::new(start)));
@@ -174,7 +176,8 @@ impl Runtime {
     ) -> Result<Vec<u8>, Error> {
         let id = HandlerId(id);
         if bytes.len() <= INLINE_BYTES_MAX {
-            let answer = self.handle().am().call(to, id, Payload::Inline(bytes), None, limit)?;
+            let answer =
+                self.handle().am().call(to, id, CallPayload::Inline(bytes), None, limit)?;
             return Ok(answer.to_vec());
         }
         let mut buf = self.buffer::<u8>(bytes.len())?;
@@ -201,9 +204,9 @@ impl Published {
         Ok(Self { registration, buf })
     }
 
-    fn payload(&self) -> Payload<'static> {
+    fn payload(&self) -> CallPayload<'static> {
         let Region { key, bytes, .. } = self.registration.region;
-        Payload::Long { from: LocalAddr { key, offset: 0 }, bytes }
+        CallPayload::Long { from: LocalAddr { key, offset: 0 }, bytes }
     }
 
     fn take_back(self) -> Buffer<u8> {
@@ -221,12 +224,12 @@ impl Drop for PublishedRegion {
     }
 }
 
-fn answer_of(bytes: &[u8]) -> Answer {
-    Inline::new(bytes).map_or(Answer::Failed, Answer::Value)
+fn answer_of(bytes: &[u8]) -> HandlerAnswer {
+    Inline::new(bytes).map_or(HandlerAnswer::Failed, HandlerAnswer::Value)
 }
 
 /// Sends the answer, if none was sent yet.
-fn settle(am: &Am, duty: &Mutex<Option<ReplyTo>>, answer: &Answer) {
+fn settle(am: &Am, duty: &Mutex<Option<ReplyTo>>, answer: &HandlerAnswer) {
     let reply_to = duty.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(reply_to) = reply_to {
         am.answer(reply_to, answer);

@@ -47,7 +47,7 @@ pub use scope::Scope;
 use crate::{Buffer, Error, MessageError, Plain, Rank, Received, Runtime, Source, Tags};
 use std::fmt;
 use std::sync::Arc;
-use tsumugi_core::msg::{Counts, Label};
+use tsumugi_core::msg::{Label, MessageCounts};
 use tsumugi_runtime::service::messages::{Messages, Under, pattern};
 
 /// A communicator: a message that is sent through it can only be received through
@@ -294,7 +294,7 @@ impl Comm {
 
     /// The numbers of messages that this rank has sent so far, through all
     /// communicators, by path and length.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> MessageCounts {
         self.messages().counts()
     }
 

@@ -43,8 +43,8 @@
 
 use crate::{Error, NetworkFacts, NoNetwork};
 use tsumugi_core::excerpt::Excerpt;
-use tsumugi_core::msg::Design;
-use tsumugi_core::wait::Bells;
+use tsumugi_core::msg::MatchingDesign;
+use tsumugi_core::wait::DoorbellSet;
 use tsumugi_pvas::SpaceConfig;
 use tsumugi_pvas::config::{ConfigError, parse_number};
 use tsumugi_pvas::distance::ByHand;
@@ -78,7 +78,7 @@ pub struct Config {
     /// The reports and traces of a rank.
     pub inside: Inside,
     /// How a sender finds the receive into which it may write a message directly.
-    pub messages: Option<Design>,
+    pub messages: Option<MatchingDesign>,
     /// Whether a job measures the thresholds of messages.
     pub calibrate: Option<bool>,
     /// Thresholds that are set and not measured.
@@ -168,7 +168,7 @@ impl Config {
             path: self.path.unwrap_or_default(),
             suspension: self.suspension.unwrap_or_default(),
             inside: self.inside.clone(),
-            messages: self.messages.unwrap_or(Design::Mirror),
+            messages: self.messages.unwrap_or(MatchingDesign::Mirror),
             calibrate: self.calibrate.unwrap_or(true) && !crowded && size > 1,
             thresholds: self.thresholds,
             silence: self.network.silence(),
@@ -296,8 +296,11 @@ pub const KERNEL_FROM: &str = "TSUMUGI_KERNEL_FROM_BYTES";
 pub const CHUNK: &str = "TSUMUGI_CHUNK_BYTES";
 
 /// The values of [`MESSAGES`].
-pub(crate) const DESIGNS: [(&str, Design); 3] =
-    [("mirror", Design::Mirror), ("locked", Design::Locked), ("two_copy", Design::TwoCopy)];
+pub(crate) const DESIGNS: [(&str, MatchingDesign); 3] = [
+    ("mirror", MatchingDesign::Mirror),
+    ("locked", MatchingDesign::Locked),
+    ("two_copy", MatchingDesign::TwoCopy),
+];
 /// The values of [`SUSPENSION`].
 pub(crate) const SUSPENSIONS: [(&str, SuspensionCheck); 4] = [
     ("off", SuspensionCheck::Off),
@@ -313,7 +316,7 @@ pub(crate) const NETWORK_SLEEPS: [(&str, NetworkSleep); 2] =
 /// The values of [`NETWORK`].
 pub(crate) const NETWORKS: [(&str, NetworkKind); 3] =
     [("ofi", NetworkKind::Ofi), ("verbs", NetworkKind::Verbs), ("off", NetworkKind::Off)];
-const WORKERS_MAX: usize = Bells::WORKERS_MAX;
+const WORKERS_MAX: usize = DoorbellSet::WORKERS_MAX;
 const SILENCE_MS_MAX: usize = 24 * 3600 * 1000;
 pub(crate) const STACK_BYTES: usize = 64 << 10;
 const STACK_BYTES_MIN: usize = 16 << 10;

@@ -31,7 +31,9 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use tsumugi_core::backend::LoadStore;
-use tsumugi_core::mem::{Access, Agent, LocalAddr, Memory, Need, Region, RegionKey, RemoteAddr};
+use tsumugi_core::mem::{
+    Access, Agent, LocalAddr, MemorySource, Need, Region, RegionKey, RemoteAddr,
+};
 use tsumugi_core::sync::AtomicU64;
 use tsumugi_pvas::config::{EXPOSED, HEAP};
 
@@ -406,7 +408,7 @@ impl RegisteredBlock {
 }
 
 /// The allocator for memory with this kind of access.
-fn memory_for(runtime: &Runtime, access: Access) -> &dyn Memory {
+fn memory_for(runtime: &Runtime, access: Access) -> &dyn MemorySource {
     match access {
         Access::Local => runtime.handle().heap(),
         Access::Read | Access::ReadWrite => runtime.handle().exposed(),

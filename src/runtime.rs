@@ -5,7 +5,7 @@ use crate::{Error, JoinHandle, Rank};
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::Arc;
-use tsumugi_backends::boot::Way;
+use tsumugi_backends::boot::BootMethod;
 use tsumugi_core::backend::LoadStore;
 use tsumugi_core::coll::Addend;
 use tsumugi_core::mem::{Remote, RemoteAddr};
@@ -53,7 +53,7 @@ impl Runtime {
     }
 
     /// How the ranks of this job found each other.
-    pub fn way(&self) -> Way {
+    pub fn way(&self) -> BootMethod {
         self.handle.way()
     }
 

@@ -14,7 +14,8 @@ use std::thread;
 use tsumugi::pvas::Launch;
 use tsumugi::{Config, Error, GlobalHeap, Rank, Runtime};
 use tsumugi_core::mem::LocalRank;
-use tsumugi_core::msg::Path;
+use tsumugi_core::msg::MessagePath;
+use tsumugi_core::random::SplitMix64;
 use tsumugi_core::sync::mapped::{AtomicU32, Ordering};
 
 #[global_allocator]
@@ -245,20 +246,17 @@ fn churn(seed: u64, steps: u32) {
 /// Blocks, each filled with a byte of its own. Two blocks that overlap are found when the
 /// damaged one is used next.
 struct Checker {
-    state: u64,
+    random: SplitMix64,
     blocks: VecDeque<(Vec<u8>, u8)>,
 }
 
 impl Checker {
     fn new(seed: u64) -> Self {
-        Self { state: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15), blocks: VecDeque::new() }
+        Self { random: SplitMix64::new(seed), blocks: VecDeque::new() }
     }
 
     fn random(&mut self) -> usize {
-        self.state ^= self.state << 13;
-        self.state ^= self.state >> 7;
-        self.state ^= self.state << 17;
-        self.state as usize
+        self.random.next() as usize
     }
 
     fn step(&mut self) {
@@ -358,7 +356,11 @@ fn allocations_of_a_rank_are_sent_with_one_copy() {
         }
         let counts = rt.comm().counts();
         let by = |path| counts.messages(path).iter().sum::<u64>();
-        assert_eq!(by(Path::Direct) + by(Path::Rendezvous), counts.total(), "{counts:?}");
+        assert_eq!(
+            by(MessagePath::Direct) + by(MessagePath::Rendezvous),
+            counts.total(),
+            "{counts:?}"
+        );
         assert_eq!(counts.total(), u64::from(ROUNDS) * 5);
         assert_eq!([counts.through_slots, counts.by_kernel], [0, 0]);
         // One buffer of the two in a heap is enough for a single copy.

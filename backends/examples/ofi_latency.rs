@@ -10,7 +10,7 @@
 use std::path::Path;
 use std::ptr::NonNull;
 use std::time::Instant;
-use tsumugi_backends::ofi::{Config, OfiDomain};
+use tsumugi_backends::ofi::{OfiConfig, OfiDomain};
 use tsumugi_core::backend::{Completion, Domain, Endpoint};
 use tsumugi_core::mem::{Access, LocalAddr, Rank, RegionKey, RemoteAddr};
 use tsumugi_core::op::{Kind, Op};
@@ -23,11 +23,11 @@ fn main() {
     };
     let ops = rest.first().map_or(2000, |ops| ops.parse().expect("a number of operations"));
     let (own, other) = if role == "target" { (1, 0) } else { (0, 1) };
-    let config = Config {
+    let config = OfiConfig {
         provider: Some(provider.clone()),
         source: Some(source.clone()),
         event: rest.get(1).is_some_and(|word| word == "event"),
-        ..Config::default()
+        ..OfiConfig::default()
     };
     let domain = OfiDomain::open(&config, Rank(own), 2).unwrap_or_else(|error| {
         eprintln!("{error}");

@@ -21,7 +21,7 @@ use std::cell::Cell;
 use std::ptr::NonNull;
 use std::time::Duration;
 use tsumugi_backends::verbs::sys::IBV_WR_RDMA_WRITE;
-use tsumugi_backends::verbs::{Config, VerbsDomain, VerbsEndpoint, sim};
+use tsumugi_backends::verbs::{VerbsConfig, VerbsDomain, VerbsEndpoint};
 use tsumugi_core::backend::{Completion, Domain, Endpoint};
 use tsumugi_core::completion::{Callback, CompletionTable};
 use tsumugi_core::engine::{Delegate, Engine, Executor, Offload, Port, PortCounts, Work};
@@ -30,6 +30,7 @@ use tsumugi_core::op::Op;
 use tsumugi_core::ring::Mpsc;
 use tsumugi_core::sync::AtomicU32;
 use tsumugi_core::wait::Futex;
+use tsumugi_test_networks::verbs::libraries;
 
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -39,7 +40,7 @@ fn main() {
     };
     let number = |text: &String| text.parse::<usize>().expect("a number");
     let (under_way, batches) = (number(under_way), number(batches));
-    let config = Config { device: Some(sim::NAME.into()), ..Config::default() };
+    let config = VerbsConfig { libraries: Some(libraries()), ..VerbsConfig::default() };
     let domain = VerbsDomain::open(&config, Rank(0), 1).expect("simulated cards");
     let card = domain.card().to_vec();
     domain.find(move |_, into| {
@@ -52,13 +53,13 @@ fn main() {
     let region = unsafe { domain.register(base, 8192, Access::ReadWrite) }.expect("a region");
     let word = RemoteAddr { rank: Rank(0), key: region.key, offset: 4096 };
     let put = Op::put_word(word, Width::W8, 3);
-    // The link is open from here on.
+    // The connection is open from here on.
     direct(&mut domain.endpoint(), put, 1, 1);
-    let before = domain.endpoint().counts().doorbells;
+    let before = domain.endpoint().counters().doorbells;
     match &**way {
         "hand" => {
             let facts = domain.facts();
-            let bare = Bare::open(sim::library(), [facts, facts], memory.as_mut_ptr());
+            let bare = Bare::open(libraries().verbs, [facts, facts], memory.as_mut_ptr());
             let mut batch = Batch::new(under_way);
             (0..batches).for_each(|_| match under_way {
                 1 => bare.once(IBV_WR_RDMA_WRITE),
@@ -71,7 +72,7 @@ fn main() {
         "helper" => helper(domain.endpoint(), put, under_way, batches),
         other => panic!("{other} is no way"),
     }
-    let doorbells = domain.endpoint().counts().doorbells - before;
+    let doorbells = domain.endpoint().counters().doorbells - before;
     let each = doorbells as f64 / (under_way * batches) as f64;
     println!("{each:.3} doorbells each");
     assert!(under_way < 64 || each <= 1.0 / 8.0, "{way} rings for each eighth message at the most");
@@ -89,9 +90,9 @@ fn direct(endpoint: &mut VerbsEndpoint<'_>, put: Op, under_way: usize, batches: 
 }
 
 fn worker(endpoint: VerbsEndpoint<'_>, put: Op, under_way: usize, batches: usize) {
-    let (table, counts) = (CompletionTable::<4>::new(), PortCounts::new());
+    let (table, counters) = (CompletionTable::<4>::new(), PortCounts::new());
     let ring = Mpsc::<Work, 256>::new();
-    let port = Port::new(endpoint, table.view(), &counts);
+    let port = Port::new(endpoint, table.view(), &counters);
     // SAFETY: the ring is the delegate's alone.
     let executors = [Executor::Delegate(unsafe { Delegate::new(port, ring.view()) })];
     let engine = Engine::new(table.view(), &executors);
@@ -101,9 +102,9 @@ fn worker(endpoint: VerbsEndpoint<'_>, put: Op, under_way: usize, batches: usize
 }
 
 fn helper(endpoint: VerbsEndpoint<'_>, put: Op, under_way: usize, batches: usize) {
-    let (table, counts) = (CompletionTable::<4>::new(), PortCounts::new());
+    let (table, counters) = (CompletionTable::<4>::new(), PortCounts::new());
     let ring = Mpsc::<Work, 256>::new();
-    let port = Port::new(endpoint, table.view(), &counts);
+    let port = Port::new(endpoint, table.view(), &counters);
     let executors: [Executor<'_, VerbsEndpoint<'_>>; 1] =
         [Executor::Offload(Offload::new(ring.view()), &Awake)];
     let Executor::Offload(offload, _) = &executors[0] else { unreachable!("made above") };

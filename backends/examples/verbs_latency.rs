@@ -12,7 +12,7 @@ use bare::{Bare, Batch};
 use std::ptr::NonNull;
 use std::time::Instant;
 use tsumugi_backends::verbs::sys::*;
-use tsumugi_backends::verbs::{Config, Facts, VerbsDomain, VerbsEndpoint};
+use tsumugi_backends::verbs::{Facts, VerbsConfig, VerbsDomain, VerbsEndpoint};
 use tsumugi_core::backend::{Completion, Domain, Endpoint};
 use tsumugi_core::mem::{Access, LocalAddr, Rank, Region, RemoteAddr};
 use tsumugi_core::op::{Kind, Op};
@@ -23,7 +23,8 @@ fn main() {
     let (rounds, ops) = (number(1, 10), number(2, 1000));
     let devices: Vec<_> = args.first().into_iter().flat_map(|names| names.split(',')).collect();
     let open = |device: Option<&&str>, rank, size| {
-        let config = Config { device: device.map(|name| name.to_string()), ..Config::default() };
+        let config =
+            VerbsConfig { device: device.map(|name| name.to_string()), ..VerbsConfig::default() };
         VerbsDomain::open(&config, rank, size).unwrap_or_else(|error| {
             eprintln!("{error}");
             std::process::exit(1);
@@ -123,7 +124,7 @@ fn packets(facts: &Facts, mut once: impl FnMut()) -> Option<f64> {
 /// Doorbells and time for operations that are under way at once.
 fn batches(endpoint: &mut VerbsEndpoint<'_>, bare: &Bare, put: Op, batch: u64) {
     let ops = vec![put; batch as usize];
-    let (before, start, rounds) = (endpoint.counts().doorbells, Instant::now(), 2000 / batch);
+    let (before, start, rounds) = (endpoint.counters().doorbells, Instant::now(), 2000 / batch);
     for _ in 0..rounds {
         assert_eq!(endpoint.post(&ops), ops.len());
         let (mut came, mut done) = (0, [Completion::EMPTY; 64]);
@@ -133,7 +134,7 @@ fn batches(endpoint: &mut VerbsEndpoint<'_>, bare: &Bare, put: Op, batch: u64) {
     }
     let count = (rounds * batch) as f64;
     let us = start.elapsed().as_secs_f64() * 1e6 / count;
-    let doorbells = (endpoint.counts().doorbells - before) as f64 / count;
+    let doorbells = (endpoint.counters().doorbells - before) as f64 / count;
     let (start, mut by_hand) = (Instant::now(), Batch::new(batch as usize));
     (0..rounds).for_each(|_| bare.batch(IBV_WR_RDMA_WRITE, &mut by_hand));
     let hand = start.elapsed().as_secs_f64() * 1e6 / count;

@@ -12,20 +12,16 @@
 //! |---|---|
 //! | [`ofi`] | libfabric: tcp, udp, verbs, EFA, Slingshot, ... |
 //! | [`verbs`] | libibverbs: InfiniBand, RoCE |
-//! | [`hub`] | threads of this very process, for tests |
 //!
 //! [`boot`] is the bootstrap of ranks that any launcher has started.
 
 pub mod boot;
 mod foreign;
-mod net;
+pub mod net;
 
-pub mod hub;
 pub mod ofi;
 pub mod verbs;
 #[cfg(all(test, any(tsumugi_asan, tsumugi_tsan)))]
 mod planted;
 
-#[doc(hidden)]
-pub use net::Wire;
 pub use net::{NetDomain, NetEndpoint, PACKETS_AT_ONCE, PEER_BYTES};

@@ -1,13 +1,12 @@
-//! The conformance suite of endpoints over the network inside of one process, which needs no
-//! library: once without faults, and with the faults of many seeds.
+//! The conformance suite of endpoints over the network inside of one process, which needs
+//! no library: once without faults, and with the faults of many seeds.
 
 use std::alloc::{Layout, alloc_zeroed};
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tsumugi_backends::PACKETS_AT_ONCE;
-use tsumugi_backends::hub::{Config, Hub, HubDomain, HubEndpoint, Plan};
-use tsumugi_backends::ofi::SendError;
+use tsumugi_backends::ofi::PacketError;
 use tsumugi_conformance::endpoint::{self, Fixture};
 use tsumugi_core::backend::{Completion, Domain, Endpoint};
 use tsumugi_core::boot::{BootError, CARD_BYTES_MAX};
@@ -15,6 +14,7 @@ use tsumugi_core::mem::{Access, AddrError, LocalAddr, Rank, Region, RemoteAddr, 
 use tsumugi_core::op::Op;
 use tsumugi_core::sync::{AtomicBool, AtomicU64, Ordering};
 use tsumugi_core::tag::Tag;
+use tsumugi_test_networks::hub::{FaultPlan, Hub, HubConfig, HubDomain, HubEndpoint};
 
 /// The ranks of a network, all run by this thread.
 struct Ranks {
@@ -23,12 +23,12 @@ struct Ranks {
 }
 
 impl Ranks {
-    fn open(size: u32, plan: Plan, config: &Config) -> Self {
+    fn open(size: u32, plan: FaultPlan, config: &HubConfig) -> Self {
         Self::on(&Hub::new(plan), size, config)
     }
 
-    fn on(hub: &Hub, size: u32, config: &Config) -> Self {
-        let open = |rank| HubDomain::open(hub, config, Rank(rank), size);
+    fn on(hub: &Hub, size: u32, config: &HubConfig) -> Self {
+        let open = |rank| hub.open(config, Rank(rank), size);
         let domains: Vec<HubDomain> = (0..size).map(open).collect();
         let cards: Arc<Vec<_>> =
             Arc::new(domains.iter().map(|domain| domain.card().to_vec()).collect());
@@ -70,7 +70,7 @@ macro_rules! fixture {
             const ROUNDS: usize = $rounds;
 
             fn new(ranks: u32) -> Self {
-                Self(Ranks::open(ranks, $plan, &Config::default()))
+                Self(Ranks::open(ranks, $plan, &HubConfig::default()))
             }
 
             fn domain(&self) -> &HubDomain {
@@ -88,8 +88,8 @@ macro_rules! fixture {
     };
 }
 
-fixture!(Sound, 50, Plan::default());
-fixture!(Faulty, 2, Plan::drawn(SEED.load(Ordering::Relaxed)));
+fixture!(Sound, 50, FaultPlan::default());
+fixture!(Faulty, 2, FaultPlan::drawn(SEED.load(Ordering::Relaxed)));
 
 tsumugi_conformance::endpoint!(Sound);
 
@@ -105,7 +105,7 @@ fn the_conformance_suite_passes_with_faults() {
         SEED.store(seed, Ordering::Relaxed);
         for (name, promise) in suite {
             let kept = std::panic::catch_unwind(promise);
-            assert!(kept.is_ok(), "{name}, seed {seed}: {:?}", Plan::drawn(seed));
+            assert!(kept.is_ok(), "{name}, seed {seed}: {:?}", FaultPlan::drawn(seed));
         }
     }
 }
@@ -113,9 +113,9 @@ fn the_conformance_suite_passes_with_faults() {
 /// Only operations on a rank wait for that rank's card; a rank without a card is lost.
 #[test]
 fn a_late_card_delays_only_operations_on_its_rank() {
-    let hub = Hub::new(Plan::default());
+    let hub = Hub::new(FaultPlan::default());
     let domains: Vec<HubDomain> =
-        (0..4).map(|rank| HubDomain::open(&hub, &Config::default(), Rank(rank), 4)).collect();
+        (0..4).map(|rank| hub.open(&HubConfig::default(), Rank(rank), 4)).collect();
     let cards: Vec<_> = domains.iter().map(|domain| domain.card().to_vec()).collect();
     let is_slow = Arc::new(AtomicBool::new(true));
     let slow = is_slow.clone();
@@ -139,7 +139,7 @@ fn a_late_card_delays_only_operations_on_its_rank() {
         })
         .to_vec();
     assert_eq!(endpoint.post(&ops), 3);
-    assert_eq!(endpoint.try_send(Rank(2), b"one"), Err(SendError::Full));
+    assert_eq!(endpoint.try_send(Rank(2), b"one"), Err(PacketError::Full));
     let poll = |endpoint: &mut HubEndpoint<'_>, wanted: usize| {
         let mut ended = Vec::new();
         for _ in 0..100_000 {
@@ -172,12 +172,12 @@ fn a_late_card_delays_only_operations_on_its_rank() {
         "{why}"
     );
     assert_eq!(endpoint.try_send(Rank(2), b"one"), Ok(()));
-    assert!(matches!(endpoint.try_send(Rank(3), b"one"), Err(SendError::Addr(_))));
+    assert!(matches!(endpoint.try_send(Rank(3), b"one"), Err(PacketError::Addr(_))));
 }
 
 #[test]
 fn a_device_writes_each_word_once() {
-    let ranks = Ranks::open(1, Plan::default(), &Config::default());
+    let ranks = Ranks::open(1, FaultPlan::default(), &HubConfig::default());
     let domain = &ranks.domains[0];
     assert!(domain.copies_words() && domain.moves_words(8) && !domain.pins());
 }
@@ -188,8 +188,8 @@ fn a_device_writes_each_word_once() {
 fn packets_arrive_once_and_whole_beside_puts() {
     for seed in 0..SEEDS {
         let moves_memory = seed % 4 != 3;
-        let config = Config { piece_bytes_max: 100, moves_memory, ..Config::default() };
-        let ranks = Ranks::open(3, Plan::drawn(seed), &config);
+        let config = HubConfig { piece_bytes_max: 100, moves_memory, ..HubConfig::default() };
+        let ranks = Ranks::open(3, FaultPlan::drawn(seed), &config);
         let mut endpoints: Vec<_> = ranks.domains.iter().map(Domain::endpoint).collect();
         let region = ranks.memory(Rank(1), 4096, Access::ReadWrite);
         let own = ranks.memory(Rank(0), 4096, Access::Local);
@@ -256,8 +256,8 @@ fn packets_arrive_once_and_whole_beside_puts() {
 #[test]
 fn only_the_struck_rank_is_lost() {
     for seed in 0..SEEDS {
-        let config = Config { in_flight_max: 8, ..Config::default() };
-        let ranks = Ranks::open(3, Plan::drawn(seed), &config);
+        let config = HubConfig { in_flight_max: 8, ..HubConfig::default() };
+        let ranks = Ranks::open(3, FaultPlan::drawn(seed), &config);
         let regions = [1, 2].map(|rank| ranks.memory(Rank(rank), 64, Access::ReadWrite));
         let mut endpoint = ranks.domains[0].endpoint();
         let word = |rank: u32| {
@@ -268,7 +268,7 @@ fn only_the_struck_rank_is_lost() {
         let (mut posted, mut done) = (0, Vec::new());
         for turn in 0..100_000 {
             if turn == seed % 50 {
-                ranks.domains[0].strike(Rank(2));
+                ranks.domains[0].mark_dead(Rank(2));
             }
             posted += endpoint.post(&ops[posted..]);
             let mut completions = [Completion::EMPTY; 5];
@@ -298,8 +298,8 @@ fn only_the_struck_rank_is_lost() {
 /// A link that comes up later than the ranks makes no rank lost.
 #[test]
 fn a_peer_whose_link_comes_up_late_is_not_lost() {
-    let hub = Hub::new(Plan::default());
-    let ranks = Ranks::on(&hub, 2, &Config::default());
+    let hub = Hub::new(FaultPlan::default());
+    let ranks = Ranks::on(&hub, 2, &HubConfig::default());
     let region = ranks.memory(Rank(1), 64, Access::ReadWrite);
     let mut endpoints: Vec<_> = ranks.domains.iter().map(Domain::endpoint).collect();
     let remote = RemoteAddr { rank: Rank(1), key: region.key, offset: 0 };
@@ -326,8 +326,8 @@ fn a_peer_whose_link_comes_up_late_is_not_lost() {
 /// A receiver that copies packets has room for a limited number.
 #[test]
 fn packets_are_delivered_a_limited_number_at_a_time() {
-    let hub = Hub::new(Plan::default());
-    let config = Config { packets: 3 * PACKETS_AT_ONCE, ..Config::default() };
+    let hub = Hub::new(FaultPlan::default());
+    let config = HubConfig { packets: 3 * PACKETS_AT_ONCE, ..HubConfig::default() };
     let ranks = Ranks::on(&hub, 2, &config);
     let mut endpoints: Vec<_> = ranks.domains.iter().map(Domain::endpoint).collect();
     let count = 2 * PACKETS_AT_ONCE + 1;

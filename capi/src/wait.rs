@@ -6,7 +6,7 @@ use super::{TSUMUGI_ERROR_CROWDED, TSUMUGI_ERROR_NULL, TSUMUGI_FOREVER};
 use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
 use std::time::Duration;
-use tsumugi_ult::{Foreign, Registration, Task};
+use tsumugi_ult::{Foreign, ForeignTask, Registration};
 
 /// How the tasks of another scheduler sleep. A blocking call of this library parks
 /// the calling task, and its scheduler may run other tasks meanwhile.
@@ -112,13 +112,13 @@ struct Functions {
 // as the trait requires. A function that unwinds aborts the process, because it is
 // declared `extern "C"`.
 unsafe impl Foreign for Functions {
-    fn current(&self) -> Option<Task> {
+    fn current(&self) -> Option<ForeignTask> {
         // SAFETY: the contract of `tsumugi_wait_register`; the same holds for each
         // call below.
-        NonNull::new(unsafe { (self.current)(self.context.0) }.cast()).map(Task::new)
+        NonNull::new(unsafe { (self.current)(self.context.0) }.cast()).map(ForeignTask::new)
     }
 
-    unsafe fn park(&self, task: Task, limit: Option<Duration>) {
+    unsafe fn park(&self, task: ForeignTask, limit: Option<Duration>) {
         let limit_ns = limit.map_or(TSUMUGI_FOREVER, |limit| {
             limit.as_nanos().min(u128::from(TSUMUGI_FOREVER - 1)) as u64
         });
@@ -126,7 +126,7 @@ unsafe impl Foreign for Functions {
         unsafe { (self.park)(self.context.0, task.name().as_ptr().cast(), limit_ns) }
     }
 
-    unsafe fn unpark(&self, task: Task) {
+    unsafe fn unpark(&self, task: ForeignTask) {
         // SAFETY: as above.
         unsafe { (self.unpark)(self.context.0, task.name().as_ptr().cast()) }
     }

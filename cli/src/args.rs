@@ -4,11 +4,11 @@
 //! itself. Whether a package exists or a file is valid is checked later, by the code
 //! that reads the data. (The doc comments of the fields are the help text.)
 
-use crate::state::State;
+use crate::core_distance::CoreDistance;
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
-use tsumugi_core::wait::Bells;
+use tsumugi_core::wait::DoorbellSet;
 
 /// Kernel-bypass communication for programs with thousands of user-level threads.
 #[derive(Debug, Parser)]
@@ -16,20 +16,20 @@ use tsumugi_core::wait::Bells;
 pub struct Cli {
     /// The command to carry out.
     #[command(subcommand)]
-    pub command: Command,
+    pub command: CliCommand,
 }
 
 /// The commands.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum CliCommand {
     /// Start a program as the ranks of one job, on this node or on several hosts
-    Run(Run),
+    Run(RunArgs),
     /// Show the resources of this machine, and the settings and memory of a job on it
-    Info(Info),
+    Info(InfoArgs),
     /// Search a real graph with thousands of user-level threads, and check the answer
-    Demo(Demo),
+    Demo(DemoArgs),
     /// Measure operations, threads, messages, locks and arrays, beside bare loops
-    Bench(Bench),
+    Bench(BenchArgs),
     /// Start the ranks of one host; `run --hosts` starts this command on each host
     #[command(hide = true)]
     Agent,
@@ -37,7 +37,7 @@ pub enum Command {
 
 /// `tsumugi run`
 #[derive(Args, Debug)]
-pub struct Run {
+pub struct RunArgs {
     /// Number of ranks to start
     #[arg(short = 'n', long = "ranks", value_name = "N", value_parser = ranks)]
     pub ranks: u32,
@@ -63,7 +63,7 @@ pub struct Run {
 
 /// `tsumugi info`
 #[derive(Args, Debug)]
-pub struct Info {
+pub struct InfoArgs {
     /// Number of ranks of the described job; all on this node, except for --memory
     #[arg(short = 'n', long, value_name = "N", default_value = "4", value_parser = ranks_of_nodes)]
     pub ranks: u32,
@@ -80,7 +80,7 @@ pub struct Info {
 
 /// `tsumugi demo`
 #[derive(Args, Debug)]
-pub struct Demo {
+pub struct DemoArgs {
     /// Vertex at which the search starts: its name, or its number, counted from 1
     #[arg(long, value_name = "NAME|NUMBER")]
     pub from: Option<String>,
@@ -106,41 +106,41 @@ pub struct Demo {
 
 /// `tsumugi bench`
 #[derive(Args, Debug)]
-pub struct Bench {
+pub struct BenchArgs {
     /// The figure to measure.
     #[command(subcommand)]
-    pub figure: Figure,
+    pub figure: BenchFigure,
 }
 
 /// The figures.
 #[derive(Debug, Subcommand)]
-pub enum Figure {
+pub enum BenchFigure {
     /// One-sided operations: direct ones, and through a queue with and without a
     /// communication thread
-    Rma(Measure),
+    Rma(MeasureArgs),
     /// One-sided operations on a rank of another node (start it by `run --hosts`)
-    Far(Measure),
+    Far(MeasureArgs),
     /// User-level threads: the costs of switching, starting, waiting and sleeping
-    Ult(Ults),
+    Ult(UltArgs),
     /// Messages: latency, rate and a halo exchange, with each design of tsumugi and
     /// with peers
-    Message(Messages),
+    Message(MessageArgs),
     /// Locks: uncontended, by many processes on few cores, and on a simulated machine
-    Lock(Locks),
+    Lock(LockArgs),
     /// Arrays whose pages move: reads, writes and relocations, by the size of a
     /// page, beside raw reads
-    Gas(Measure),
+    Gas(MeasureArgs),
     /// Whole programs on arrays whose pages move: tasks that are stolen, a refined
     /// mesh, a graph search, random updates, a sort
-    Program(Measure),
+    Program(MeasureArgs),
 }
 
 /// `tsumugi bench lock`
 #[derive(Args, Clone, Debug, Default)]
-pub struct Locks {
+pub struct LockArgs {
     /// How to measure.
     #[command(flatten)]
-    pub measure: Measure,
+    pub measure: MeasureArgs,
     /// Also measure this peer, in the same run (see `ci/peers.sh`)
     #[arg(long, value_name = "NAME=COMMAND")]
     pub peer: Vec<String>,
@@ -151,17 +151,17 @@ pub struct Locks {
 
 /// `tsumugi bench message`
 #[derive(Args, Clone, Debug, Default)]
-pub struct Messages {
+pub struct MessageArgs {
     /// How to measure.
     #[command(flatten)]
-    pub measure: Measure,
+    pub measure: MeasureArgs,
     /// Also measure this peer, in the same run (see `ci/peers.sh`)
     #[arg(long, value_name = "NAME=COMMAND")]
     pub peer: Vec<String>,
     /// Measure between two cores only while they are at this distance; wait for it
     /// with --quick, too [default: both distances]
     #[arg(long, value_name = "near|far")]
-    pub state: Option<State>,
+    pub state: Option<CoreDistance>,
     /// Maximum time to wait for a distance between the cores [default: 180; with
     /// --quick 0, unless --state is given]
     #[arg(long, value_name = "SECONDS")]
@@ -174,7 +174,7 @@ pub struct Messages {
 /// The command line of `benches/compare`.
 #[derive(Debug, Parser)]
 #[command(name = "compare", arg_required_else_help = true)]
-pub struct Compare {
+pub struct CompareArgs {
     /// The figure to measure.
     #[command(subcommand)]
     pub figure: Compared,
@@ -184,12 +184,12 @@ pub struct Compare {
 #[derive(Debug, Subcommand)]
 pub enum Compared {
     /// User-level threads, of tsumugi and of all other systems on this machine
-    Ult(Ults),
+    Ult(UltArgs),
 }
 
 /// How to measure.
 #[derive(Args, Clone, Debug, Default)]
-pub struct Measure {
+pub struct MeasureArgs {
     /// Measure only this row, or this group of rows
     #[arg(long, value_name = "NAME")]
     pub only: Option<String>,
@@ -212,7 +212,7 @@ pub struct Measure {
 
 /// How to measure user-level threads.
 #[derive(Args, Clone, Debug, Default)]
-pub struct Ults {
+pub struct UltArgs {
     /// Measure only this row, or this group of rows
     #[arg(long, value_name = "NAME")]
     pub only: Option<String>,
@@ -274,14 +274,14 @@ fn within(word: &str, what: &str, max: u64) -> Result<u64, String> {
 
 const RANKS_MAX: u32 = tsumugi::pvas::config::RANKS_MAX;
 const ULTS_MAX: u32 = 1 << 20;
-const WORKERS_MAX: u32 = Bells::WORKERS_MAX as u32;
+const WORKERS_MAX: u32 = DoorbellSet::WORKERS_MAX as u32;
 const OPERATIONS_MAX: u64 = 1 << 40;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn parse(line: &str) -> Result<Command, clap::Error> {
+    fn parse(line: &str) -> Result<CliCommand, clap::Error> {
         Cli::try_parse_from(line.split_whitespace()).map(|cli| cli.command)
     }
 
@@ -299,7 +299,8 @@ mod tests {
 
     #[test]
     fn words_after_the_program_are_arguments_of_the_program() {
-        let Command::Run(run) = parse("tsumugi run -n 4 --label prog -n 7 --label -- x").unwrap()
+        let CliCommand::Run(run) =
+            parse("tsumugi run -n 4 --label prog -n 7 --label -- x").unwrap()
         else {
             panic!("not a run");
         };
@@ -309,7 +310,7 @@ mod tests {
 
     #[test]
     fn two_dashes_may_stand_before_the_program() {
-        let Command::Run(run) = parse("tsumugi run -n 2 --workers 3 -- prog -x").unwrap() else {
+        let CliCommand::Run(run) = parse("tsumugi run -n 2 --workers 3 -- prog -x").unwrap() else {
             panic!("not a run");
         };
         assert_eq!(run.workers, Some(3));
@@ -318,7 +319,7 @@ mod tests {
 
     #[test]
     fn the_demo_needs_no_argument() {
-        let Command::Demo(demo) = parse("tsumugi demo").unwrap() else { panic!("not a demo") };
+        let CliCommand::Demo(demo) = parse("tsumugi demo").unwrap() else { panic!("not a demo") };
         assert_eq!((demo.ranks, demo.ults, demo.from), (4, 2048, None));
     }
 

@@ -18,7 +18,7 @@ use tsumugi::{Config, Knob, Ledger};
 
 /// The parts of the description that the arguments select; the machine if they
 /// select none.
-pub fn info(args: &args::Info) -> Result<String, Failure> {
+pub fn info(args: &args::InfoArgs) -> Result<String, Failure> {
     // The ranks that describe the space print nothing else.
     let mut text = if args.space { space::describe()? } else { String::new() };
     if args.space && attach::is_rank() {
@@ -214,11 +214,11 @@ fn limit_bytes(bytes: u64) -> String {
 /// The bootstrap that a job started here would use.
 fn way() -> String {
     if attach::is_watched() {
-        return boot::Way::Launcher.to_string();
+        return boot::BootMethod::Launcher.to_string();
     }
     let found = env::find(&|name| std::env::var(name).ok());
     match found.map(|found| found.way()) {
-        Ok(boot::Way::Alone) if attach::is_rank() => boot::Way::Name.to_string(),
+        Ok(boot::BootMethod::Alone) if attach::is_rank() => boot::BootMethod::Name.to_string(),
         Ok(way) => way.to_string(),
         Err(error) => error.to_string(),
     }

@@ -18,7 +18,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use tsumugi::Config;
 use tsumugi::pvas::LaunchError;
-use tsumugi::pvas::launch::{Launch, Superior};
+use tsumugi::pvas::launch::{Guardian, Launch, Superior};
 
 /// Whether this process was started as a rank of a job.
 pub fn is_rank() -> bool {
@@ -26,13 +26,20 @@ pub fn is_rank() -> bool {
 }
 
 /// `tsumugi run`: starts a program as the ranks of a job and waits for them.
-pub fn run(args: &args::Run) -> Result<String, Failure> {
+pub fn run(args: &args::RunArgs) -> Result<String, Failure> {
     let (program, rest) = args.program.split_first().expect("the grammar requires a program");
     let mut launch = Launch::new(args.ranks).program(program, rest).label(args.label);
     if let Some(workers) = args.workers {
         launch = launch.env("TSUMUGI_WORKERS", workers.to_string());
     }
     watch(launch, program)
+}
+
+/// A guardian, which ends the processes and removes the folder of a benchmark when
+/// this process dies.
+pub fn guardian(name: &str) -> Result<Guardian, Failure> {
+    let guardian = Guardian::start(Some(name));
+    guardian.map_err(|error| Failure::Failed(error.to_string()))
 }
 
 /// Starts this command, as it was called, as `ranks` ranks and waits for them.

@@ -13,10 +13,9 @@
 mod failure;
 mod text;
 mod summary;
-mod shuffle;
 mod progress;
 mod memory;
-mod state;
+mod core_distance;
 mod args;
 mod graph;
 mod job;
@@ -26,7 +25,7 @@ mod space;
 mod info;
 mod demo;
 
-use self::args::{Cli, Command, Compare};
+use self::args::{Cli, CliCommand, CompareArgs};
 use self::failure::Failure;
 use clap::Parser;
 use std::io::{self, ErrorKind, Write};
@@ -37,18 +36,18 @@ use tsumugi_bench_ult::System;
 /// Runs the command.
 pub fn command() -> ExitCode {
     ended(match Cli::parse().command {
-        Command::Bench(args) => bench::bench(&args),
-        Command::Demo(args) => demo::demo(&args),
-        Command::Info(args) => info::info(&args),
-        Command::Run(args) if args.hosts.is_empty() => job::run(&args),
-        Command::Run(args) => hosts::run(&args),
-        Command::Agent => hosts::agent(),
+        CliCommand::Bench(args) => bench::bench(&args),
+        CliCommand::Demo(args) => demo::demo(&args),
+        CliCommand::Info(args) => info::info(&args),
+        CliCommand::Run(args) if args.hosts.is_empty() => job::run(&args),
+        CliCommand::Run(args) => hosts::run(&args),
+        CliCommand::Agent => hosts::agent(),
     })
 }
 
 /// Runs the command that measures these systems beside tsumugi.
 pub fn compare(peers: &[System]) -> ExitCode {
-    ended(bench::compare(&Compare::parse(), peers))
+    ended(bench::compare(&CompareArgs::parse(), peers))
 }
 
 fn ended(outcome: Result<String, Failure>) -> ExitCode {

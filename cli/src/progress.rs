@@ -9,7 +9,7 @@ use std::io::IsTerminal;
 
 /// The progress of one command.
 #[derive(Debug)]
-pub struct Progress(Shown);
+pub struct ProgressLine(Shown);
 
 #[derive(Debug)]
 enum Shown {
@@ -19,7 +19,7 @@ enum Shown {
     Nothing,
 }
 
-impl Progress {
+impl ProgressLine {
     /// Progress on standard error, as a bar if it is a terminal.
     pub fn new() -> Self {
         Self(if std::io::stderr().is_terminal() { Shown::Bar(bar()) } else { Shown::Lines })
@@ -52,7 +52,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for ProgressLine {
     fn drop(&mut self) {
         if let Shown::Bar(bar) = &self.0 {
             bar.finish_and_clear();

@@ -17,7 +17,7 @@ use tsumugi::pvas::populate::{PopulateMethod, Populated};
 use tsumugi::pvas::space::Pages;
 use tsumugi::pvas::{HugePages, Member, Populate, Space, attach};
 use tsumugi_core::boot::{Bootstrap, CARD_BYTES_MAX};
-use tsumugi_core::mem::{LocalRank, Memory};
+use tsumugi_core::mem::{LocalRank, MemorySource};
 
 /// Returns the description at rank 0; an empty text at rank 1 and in the process
 /// that starts the ranks.

@@ -6,20 +6,20 @@
 //! ```
 
 use std::env;
-use tsumugi_core::coll::{Climb, StepId, Tree, WORDS};
+use tsumugi_core::coll::{StepId, Tree, TreeCollective, WORDS};
 use tsumugi_core::mem::{Access, Rank};
-use tsumugi_core::sim::{Actor, Config, Event, Net, Node};
+use tsumugi_core::sim::{Actor, Net, SimConfig, SimEvent, SimNode};
 use tsumugi_core::tag::Tag;
 use tsumugi_core::time::Clock;
 
 struct Member {
     tree: Tree,
-    climb: Climb,
+    climb: TreeCollective,
 }
 
 impl Actor for Member {
-    fn on_event(&mut self, node: &Node<'_>, event: Event) {
-        if let Event::Completed(done) = event {
+    fn on_event(&mut self, node: &SimNode<'_>, event: SimEvent) {
+        if let SimEvent::Completed(done) = event {
             self.climb.handle_completed(StepId::from_bits(done.tag.to_bits() as u8), done.result);
         }
         let load = |word| node.load(self.tree.key, word as u64 * 8);
@@ -34,14 +34,14 @@ fn main() {
     let argument = env::args().nth(1);
     let nodes = argument.map_or(Ok(4096), |text| text.parse()).expect("a number of nodes");
     let start = std::time::Instant::now();
-    let config = Config { latency_ns_max: 2_000, reorder: true, ..Config::calm(nodes, 1) };
+    let config = SimConfig { latency_ns_max: 2_000, reorder: true, ..SimConfig::calm(nodes, 1) };
     let net = Net::new(config);
     let mut members = Vec::new();
     for rank in (0..nodes).map(Rank) {
         let words = net.node(rank).allocate(WORDS as u64 * 8, Access::ReadWrite);
         let key = words.expect("a node's first region").key;
         let tree = Tree { rank, size: nodes, key };
-        members.push(Member { tree, climb: Climb::new(tree, 1, 0) });
+        members.push(Member { tree, climb: TreeCollective::new(tree, 1, 0) });
     }
     let built = start.elapsed();
     let steps = net.run(&mut members);

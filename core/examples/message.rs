@@ -35,12 +35,12 @@ unsafe impl Send for Memory {}
 /// One of the two ranks; rank 0 prints.
 fn rank(me: u32, memory: [Memory; 2], line: &AtomicU64) {
     let you = PeerIndex(1 - me);
-    let mut peers = [Peer::EMPTY; 2];
-    let mut requests = vec![Entry::EMPTY; 256];
-    let mut unexpected = vec![Unexpected::EMPTY; SHAPE.unexpected()];
-    let mut log = vec![Logged::EMPTY; SHAPE.log()];
-    let mut mirror = vec![Mirrored::EMPTY; SHAPE.mirrored()];
-    let tables = Tables {
+    let mut peers = [MessagePeer::EMPTY; 2];
+    let mut requests = vec![RequestEntry::EMPTY; 256];
+    let mut unexpected = vec![UnexpectedMessage::EMPTY; SHAPE.unexpected()];
+    let mut log = vec![LoggedMessage::EMPTY; SHAPE.log()];
+    let mut mirror = vec![MirroredOffer::EMPTY; SHAPE.mirrored()];
+    let tables = MessageTables {
         peers: &mut peers,
         requests: &mut requests,
         unexpected: &mut unexpected,
@@ -48,17 +48,19 @@ fn rank(me: u32, memory: [Memory; 2], line: &AtomicU64) {
         mirror: &mut mirror,
     };
     let design = if std::env::args().any(|arg| arg == "two-copy") {
-        Design::TwoCopy
+        MatchingDesign::TwoCopy
     } else {
-        Design::Mirror
+        MatchingDesign::Mirror
     };
     let mut machine =
-        Machine::new(LocalRank(me), SHAPE, design, Thresholds::DEFAULT, tables).expect("it fits");
+        MessageMachine::new(LocalRank(me), SHAPE, design, Thresholds::DEFAULT, tables)
+            .expect("it fits");
     let mut ends = [LaneEnd::EMPTY, LaneEnd::EMPTY];
     // SAFETY: zero memory of the shape's size; each side makes its ends once;
     // all buffers below live until their messages have ended.
     let mut lanes = unsafe {
-        let mut lanes = Lanes::new(LocalRank(me), SHAPE, memory[me as usize].0, &mut ends).unwrap();
+        let mut lanes =
+            NodeLanes::new(LocalRank(me), SHAPE, memory[me as usize].0, &mut ends).unwrap();
         lanes.connect(PeerIndex(0), memory[0].0);
         lanes.connect(PeerIndex(1), memory[1].0);
         lanes
@@ -66,8 +68,8 @@ fn rank(me: u32, memory: [Memory; 2], line: &AtomicU64) {
     let buffers = (vec![1u8; 1 << 20], vec![0u8; 1 << 20]);
     let mut turn = 0;
     for bytes in [8, 32, 64, 88, 128, 256, 512, 1024, 2048, 4096, 8192] {
-        let out = Bytes { at: expose(&buffers.0), len: bytes, in_reach: true };
-        let into = Bytes { at: expose(&buffers.1), len: bytes, in_reach: true };
+        let out = MessageBytes { at: expose(&buffers.0), len: bytes, in_reach: true };
+        let into = MessageBytes { at: expose(&buffers.1), len: bytes, in_reach: true };
         let mut halves = Vec::with_capacity(ROUNDS);
         let mut trips = Vec::with_capacity(ROUNDS);
         for _ in 0..ROUNDS {
@@ -112,11 +114,11 @@ fn rank(me: u32, memory: [Memory; 2], line: &AtomicU64) {
 
 /// Messages of a window of 64 each: nanoseconds for one.
 fn window(
-    machine: &mut Machine<'_>,
-    lanes: &mut Lanes<'_>,
+    machine: &mut MessageMachine<'_>,
+    lanes: &mut NodeLanes<'_>,
     me: u32,
-    out: Bytes,
-    into: Bytes,
+    out: MessageBytes,
+    into: MessageBytes,
 ) -> u64 {
     let you = PeerIndex(1 - me);
     let mut best = u64::MAX;
@@ -140,7 +142,12 @@ fn window(
     best
 }
 
-fn send(machine: &mut Machine<'_>, lanes: &mut Lanes<'_>, to: PeerIndex, out: Bytes) {
+fn send(
+    machine: &mut MessageMachine<'_>,
+    lanes: &mut NodeLanes<'_>,
+    to: PeerIndex,
+    out: MessageBytes,
+) {
     let label = Label { context: 0, tag: 7 };
     let request = match machine.send(lanes, to, label, out).expect("a request") {
         Begun::Done(()) => return,
@@ -152,16 +159,21 @@ fn send(machine: &mut Machine<'_>, lanes: &mut Lanes<'_>, to: PeerIndex, out: By
 }
 
 fn receive(
-    machine: &mut Machine<'_>,
-    lanes: &mut Lanes<'_>,
+    machine: &mut MessageMachine<'_>,
+    lanes: &mut NodeLanes<'_>,
     from: PeerIndex,
-    into: Bytes,
-) -> Option<Request> {
+    into: MessageBytes,
+) -> Option<RequestId> {
     let pattern = Pattern { context: 0, source: Some(from), tag: Some(7) };
     machine.receive(lanes, pattern, into).expect("a request").pending()
 }
 
-fn wait(machine: &mut Machine<'_>, lanes: &mut Lanes<'_>, from: PeerIndex, post: Option<Request>) {
+fn wait(
+    machine: &mut MessageMachine<'_>,
+    lanes: &mut NodeLanes<'_>,
+    from: PeerIndex,
+    post: Option<RequestId>,
+) {
     let Some(request) = post else { return };
     while machine.take(request).is_none() {
         if !machine.advance_from(lanes, from) {
@@ -174,6 +186,6 @@ fn expose(buffer: &[u8]) -> u64 {
     buffer.as_ptr().expose_provenance() as u64
 }
 
-const SHAPE: Shape = Shape::of(2);
+const SHAPE: MessageShape = MessageShape::of(2);
 const ROUNDS: usize = 400;
 const BATCH: u64 = 200;

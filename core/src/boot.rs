@@ -13,7 +13,7 @@ pub const CARD_BYTES_MAX: usize = 1024;
 pub const HEAD_BYTES: usize = 24;
 
 /// The head of a card; zeros fill the rest if the card is shorter.
-pub type Head = [u8; HEAD_BYTES];
+pub type EndpointHead = [u8; HEAD_BYTES];
 
 /// How ranks that have no connection yet exchange one card each: through tsumugi's
 /// launcher, a site's launcher, a key-value server, or the embedding program.
@@ -70,7 +70,7 @@ pub trait Bootstrap {
     /// [`BootError::NoCard`] for the first rank that has published no card, and the
     /// [errors of the exchange](Bootstrap#errors-of-the-exchange). `each` was called for
     /// the ranks before.
-    fn heads(&mut self, each: &mut dyn FnMut(Rank, &Head)) -> Result<(), BootError> {
+    fn heads(&mut self, each: &mut dyn FnMut(Rank, &EndpointHead)) -> Result<(), BootError> {
         let mut card = [0; CARD_BYTES_MAX];
         for rank in (0..self.size()).map(Rank) {
             let len = self.card(rank, &mut card)?;
@@ -126,7 +126,7 @@ pub trait OpenBootstrap: Bootstrap + Send {
 }
 
 /// The head of a card.
-pub fn head_of(card: &[u8]) -> Head {
+pub fn head_of(card: &[u8]) -> EndpointHead {
     let mut head = [0; HEAD_BYTES];
     let bytes = card.len().min(HEAD_BYTES);
     head[..bytes].copy_from_slice(&card[..bytes]);

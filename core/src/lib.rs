@@ -5,6 +5,7 @@
 //!
 //! | module | what it is |
 //! |---|---|
+//! | [`random`] | pseudo-random numbers from a seed |
 //! | [`sync`] | the only source of atomics and cells |
 //! | [`time`] | points in time, and the clock |
 //! | [`excerpt`] | the part of a text that fits into an error |
@@ -35,6 +36,7 @@ extern crate alloc;
 #[cfg(any(feature = "std", feature = "unwind"))]
 extern crate std;
 
+pub mod random;
 pub mod sync;
 pub mod time;
 pub mod excerpt;

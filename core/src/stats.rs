@@ -47,7 +47,7 @@ pub enum Counter {
 }
 
 impl Counter {
-    /// All counters, in the order of [`Counts::iter`].
+    /// All counters, in the order of [`CounterValues::iter`].
     pub const ALL: [Self; COUNTERS] = [
         Self::Spawned,
         Self::Yields,
@@ -115,8 +115,8 @@ impl Counters {
     }
 
     /// The counts up to now.
-    pub fn snapshot(&self) -> Counts {
-        Counts(core::array::from_fn(|index| self.0[index].load(Ordering::Relaxed)))
+    pub fn snapshot(&self) -> CounterValues {
+        CounterValues(core::array::from_fn(|index| self.0[index].load(Ordering::Relaxed)))
     }
 }
 
@@ -134,9 +134,9 @@ impl fmt::Debug for Counters {
 
 /// A snapshot of [`Counters`]. Snapshots of several workers, or ranks, add up.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts([u64; COUNTERS]);
+pub struct CounterValues([u64; COUNTERS]);
 
-impl Counts {
+impl CounterValues {
     /// Each counter with its value.
     pub fn iter(&self) -> impl Iterator<Item = (Counter, u64)> + '_ {
         Counter::ALL.into_iter().map(|counter| (counter, self[counter]))
@@ -153,14 +153,14 @@ impl Counts {
     }
 }
 
-impl Index<Counter> for Counts {
+impl Index<Counter> for CounterValues {
     type Output = u64;
     fn index(&self, counter: Counter) -> &u64 {
         &self.0[counter as usize]
     }
 }
 
-impl Add for Counts {
+impl Add for CounterValues {
     type Output = Self;
     fn add(mut self, other: Self) -> Self {
         self += other;
@@ -168,7 +168,7 @@ impl Add for Counts {
     }
 }
 
-impl AddAssign for Counts {
+impl AddAssign for CounterValues {
     fn add_assign(&mut self, other: Self) {
         for (mine, its) in self.0.iter_mut().zip(other.0) {
             *mine = mine.wrapping_add(its);
@@ -177,7 +177,7 @@ impl AddAssign for Counts {
 }
 
 /// The counts between the snapshot `earlier` and this snapshot.
-impl Sub for Counts {
+impl Sub for CounterValues {
     type Output = Self;
     fn sub(mut self, earlier: Self) -> Self {
         for (mine, its) in self.0.iter_mut().zip(earlier.0) {
@@ -187,13 +187,13 @@ impl Sub for Counts {
     }
 }
 
-impl Sum for Counts {
+impl Sum for CounterValues {
     fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
         all.fold(Self::default(), Add::add)
     }
 }
 
-impl fmt::Debug for Counts {
+impl fmt::Debug for CounterValues {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_map().entries(self.iter().map(|(counter, n)| (counter.name(), n))).finish()
     }
@@ -331,9 +331,9 @@ mod tests {
         one.bump(Counter::Parks);
         two.add(Counter::Parks, 2);
         two.bump(Counter::Sleeps);
-        let all: Counts = [one.snapshot(), two.snapshot()].into_iter().sum();
+        let all: CounterValues = [one.snapshot(), two.snapshot()].into_iter().sum();
         assert_eq!((all[Counter::Parks], all[Counter::Sleeps], all[Counter::Busy]), (3, 1, 0));
-        assert_eq!(Counts::from_array(all.to_array()), all);
+        assert_eq!(CounterValues::from_array(all.to_array()), all);
         assert_eq!(all - one.snapshot(), two.snapshot());
     }
 

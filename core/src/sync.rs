@@ -8,7 +8,8 @@
 //!  Atomic*     loom::sync::atomic     core::sync::atomic
 //!  UnsafeCell  loom::cell             a wrapper with loom's `with` / `with_mut`
 //!  spin_loop   loom yields            core::hint::spin_loop
-//!  mutant(x)   the switch of a test   false, at compile time (see below)
+//!  mutate!(x:  the wrong code, if x   the right code, at compile time
+//!   a => b)    is the planted mutant  (see below)
 //!  edge(x)     a fence, unless x is   nothing
 //!              the planted mutant
 //! ```
@@ -28,10 +29,11 @@
 //!
 //! # Mutants
 //!
-//! A checker that passes everything is worth nothing. Next to the orderings and the
-//! order of steps that matter, the code calls [`mutant`], by which a test can break
-//! them; each such test must fail. In builds without the switch the call is a
-//! constant and leaves no code behind.
+//! A checker that passes everything is worth nothing. At the orderings and the order
+//! of steps that matter, [`mutate!`](crate::mutate) puts wrong code beside the right
+//! code: a test plants the defect by its name ([`mutant`]), and must then fail. In
+//! builds without the switch the macro is the right code and leaves nothing else
+//! behind.
 //!
 //! The simulator does not run under a model checker, so the feature `mutants` gives
 //! the switch to ordinary builds too, if they have debug assertions. The second

@@ -38,7 +38,8 @@
 //! assert!(!tags.release(tag), "a second completion of the same life");
 //! ```
 
-use crate::sync::{AtomicU64, CachePadded, Ordering, mutant};
+use crate::mutate;
+use crate::sync::{AtomicU64, CachePadded, Ordering};
 use core::fmt;
 use core::ptr::NonNull;
 
@@ -215,16 +216,16 @@ impl<'a> TagPool<'a> {
         let Some((shard, bit)) = self.place(tag) else { return false };
         let word = &shard.generations[bit];
         let next = (tag.generation() + 1) & GENERATION_MASK;
-        let mut ended = tag.generation() & TAKEN != 0
+        let ended = tag.generation() & TAKEN != 0
             // Relaxed: the bit below carries the order. On failure the only
             // information is that the tag is stale.
             && word
                 .compare_exchange(tag.generation(), next, Ordering::Relaxed, Ordering::Relaxed)
                 .is_ok();
-        if mutant("tag_release_unchecked") && !ended {
+        let ended = mutate!("tag_release_unchecked": ended => {
             word.store(next, Ordering::Relaxed);
-            ended = true;
-        }
+            true
+        });
         if ended {
             shard.put_back(bit);
         }
@@ -350,14 +351,16 @@ impl Shard {
         let mut seen = self.free.load(Ordering::Relaxed);
         while seen != 0 {
             let rest = seen & (seen - 1);
-            if mutant("tag_take_load_store") {
-                self.free.store(rest, Ordering::Relaxed);
-                return Some(seen.trailing_zeros() as usize);
-            }
             // Acquire: pairs with the Release in `put_back`, so that all accesses of
             // the last holder are over.
-            match self.free.compare_exchange_weak(seen, rest, Ordering::Acquire, Ordering::Relaxed)
-            {
+            let taken = mutate!("tag_take_load_store":
+                self.free.compare_exchange_weak(seen, rest, Ordering::Acquire, Ordering::Relaxed)
+                => {
+                    self.free.store(rest, Ordering::Relaxed);
+                    Ok(seen)
+                }
+            );
+            match taken {
                 Ok(_) => return Some(seen.trailing_zeros() as usize),
                 Err(changed) => seen = changed,
             }
@@ -370,8 +373,7 @@ impl Shard {
         // Release: pairs with the Acquire in `try_take`. SeqCst: a thread that has
         // freed a tag then looks for threads that wait for one, without another
         // fence.
-        let order =
-            if mutant("tag_release_relaxed") { Ordering::Relaxed } else { Ordering::SeqCst };
+        let order = mutate!("tag_release_relaxed": Ordering::SeqCst => Ordering::Relaxed);
         self.free.fetch_or(1 << bit, order);
     }
 }

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tsumugi_conformance::Seeded;
 use tsumugi_conformance::once::Once;
 use tsumugi_core::backend::{
-    Completion, Delivery, Domain, Endpoint, Fault, FaultDomain, Loopback, LoopbackRank, Plan,
-    Record, Stage, Trace,
+    Completion, Delivery, Domain, Endpoint, Fault, FaultDomain, FaultPlan, Loopback, LoopbackRank,
+    Trace, TraceRecord, TraceStage,
 };
 use tsumugi_core::completion::{Callback, CompletionTable, Ticket};
 use tsumugi_core::mem::{Access, AddrError, Rank, Region, RemoteAddr, Width};
@@ -76,7 +76,7 @@ mod conformance {
 
         fn new(ranks: u32) -> Self {
             let job = job(ranks);
-            let domain = FaultDomain::new(job.rank(Rank(0)), Plan::drawn(SEED.get()));
+            let domain = FaultDomain::new(job.rank(Rank(0)), FaultPlan::drawn(SEED.get()));
             Self { job, domain: Once::new(domain, || {}), tags: AtomicU64::new(0) }
         }
 
@@ -147,7 +147,7 @@ fn every_operation_ends_once(seed: u64) {
     const WINDOW: usize = DEPTH / 2;
     SEED.set(seed);
     let (own, region) = pair();
-    let mut endpoint: Fault<_> = Fault::new(own.endpoint(), Plan::drawn(seed));
+    let mut endpoint: Fault<_> = Fault::new(own.endpoint(), FaultPlan::drawn(seed));
     let table = CompletionTable::<1>::new();
     let operations = table.view();
     let dropped: &'static Cell<u32> = Box::leak(Box::default());
@@ -238,7 +238,7 @@ fn tags_alone(seed: u64) {
     const OPS: usize = 100;
     SEED.set(seed);
     let (own, region) = pair();
-    let mut endpoint: Fault<_> = Fault::new(own.endpoint(), Plan::drawn(seed));
+    let mut endpoint: Fault<_> = Fault::new(own.endpoint(), FaultPlan::drawn(seed));
     let table = TagTable::<1>::new();
     let tags = table.pool();
     let mut holders = [None; 64];
@@ -308,7 +308,7 @@ fn a_tag_released_twice_is_caught() {
 #[test]
 fn an_early_put_completes_before_it_lands() {
     let (own, region) = pair();
-    let plan = Plan { early: 1000, ..Plan::default() };
+    let plan = FaultPlan { early: 1000, ..FaultPlan::default() };
     let domain: FaultDomain<_> = FaultDomain::new(*own, plan);
     assert!(!domain.capabilities().remote_completion);
     let mut endpoint = domain.endpoint();
@@ -331,7 +331,7 @@ fn an_early_put_completes_before_it_lands() {
 fn a_seed_draws_the_same_faults_each_time() {
     let run = |seed| {
         let (own, region) = pair();
-        let mut endpoint: Fault<_> = Fault::new(own.endpoint(), Plan::drawn(seed));
+        let mut endpoint: Fault<_> = Fault::new(own.endpoint(), FaultPlan::drawn(seed));
         let mut order = Vec::new();
         for bits in 0..200 {
             let tag = Tag::from_bits(bits);
@@ -358,7 +358,7 @@ impl Clock for Ticks {
 fn a_trace_keeps_the_last_records_and_draws_arrows() {
     let (own, region) = pair();
     let clock = Ticks(AtomicU64::new(1_000));
-    let mut records = [Record::EMPTY; 4];
+    let mut records = [TraceRecord::EMPTY; 4];
     let mut endpoint = Trace::new(own.endpoint(), Rank(0), &clock, &mut records[..]);
     for bits in 0..3 {
         let add = Op::atomic(Kind::FetchAdd, at(&region, 0), 1u64).tagged(Tag::from_bits(bits));
@@ -370,7 +370,7 @@ fn a_trace_keeps_the_last_records_and_draws_arrows() {
     let seen: Vec<(u64, u64)> =
         log.iter().map(|record| (record.at.as_ns(), record.tag.to_bits())).collect();
     assert_eq!(seen, [(2_000, 1), (2_500, 1), (3_000, 2), (3_500, 2)]);
-    assert_eq!(log.iter().last().unwrap().stage, Stage::Completed(Ok(2)));
+    assert_eq!(log.iter().last().unwrap().stage, TraceStage::Completed(Ok(2)));
     let mut text = String::new();
     log.write_chrome(&mut text).unwrap();
     for part in [

@@ -20,7 +20,7 @@ use tsumugi_core::engine::{Delegate, Port, PortCounts, Work};
 use tsumugi_core::mem::{Rank, RegionKey, RemoteAddr, Width};
 use tsumugi_core::op::Op;
 use tsumugi_core::ring::Mpsc;
-use tsumugi_core::signal::{Lot, Until, Waiters};
+use tsumugi_core::signal::{ParkingLot, Until, Waiters};
 use tsumugi_core::sync::{AtomicU64, AtomicUsize, Ordering, with_mutant};
 use tsumugi_core::tag::TagTable;
 
@@ -200,7 +200,7 @@ fn a_tag_has_one_holder() {
 
 /// Three ULTs wait for two words; two ranks change them; two workers drain.
 fn signals() {
-    let lot = Arc::new(Lot::new());
+    let lot = Arc::new(ParkingLot::new());
     let waiters = Arc::new(Waiters::new());
     let words: Arc<[AtomicU64; 2]> = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
     let left = Arc::new(AtomicUsize::new(3));

@@ -9,7 +9,7 @@ use std::ptr::{self, NonNull};
 use std::sync::{Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
-use tsumugi::ult::{Foreign, Task};
+use tsumugi::ult::{Foreign, ForeignTask};
 
 /// The pool.
 #[derive(Debug)]
@@ -77,14 +77,14 @@ impl Pool {
 // SAFETY: a job's name is its address, which no other job has until this job has
 // ended; a condition variable may be notified on any thread.
 unsafe impl Foreign for Pool {
-    fn current(&self) -> Option<Task> {
+    fn current(&self) -> Option<ForeignTask> {
         let job = JOB.get();
         // SAFETY: `JOB` points to the thread's job while that runs.
         let is_ours = unsafe { job.as_ref() }.is_some_and(|job| ptr::eq(job.pool, self));
-        NonNull::new(job.cast_mut().cast()).filter(|_| is_ours).map(Task::new)
+        NonNull::new(job.cast_mut().cast()).filter(|_| is_ours).map(ForeignTask::new)
     }
 
-    unsafe fn park(&self, task: Task, limit: Option<Duration>) {
+    unsafe fn park(&self, task: ForeignTask, limit: Option<Duration>) {
         // SAFETY: the caller is this job, so the job lives.
         let job = unsafe { task.name().cast::<Job>().as_ref() };
         self.cores.lock().unwrap().lent += 1;
@@ -98,7 +98,7 @@ unsafe impl Foreign for Pool {
         self.take_core();
     }
 
-    unsafe fn unpark(&self, task: Task) {
+    unsafe fn unpark(&self, task: ForeignTask) {
         // SAFETY: the job has not ended.
         let job = unsafe { task.name().cast::<Job>().as_ref() };
         let mut token = job.token.lock().unwrap();

@@ -9,6 +9,7 @@ use std::time::Instant;
 use tsumugi_core::backend::{LoadStore, execute};
 use tsumugi_core::mem::{Access, Need, RemoteAddr, Width};
 use tsumugi_core::op::{Kind, Op};
+use tsumugi_core::random::SplitMix64;
 use tsumugi_core::sync::mapped::{AtomicU64, Ordering};
 use tsumugi_pvas::{Direct, Member, SpaceConfig};
 
@@ -42,13 +43,8 @@ fn places(members: &[Member]) -> Vec<RemoteAddr> {
             regions.push((member.rank(), region.key));
         }
     }
-    let mut state = 0x2545_f491_4f6c_dd1d_u64;
-    let mut random = |bound: usize| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state % bound as u64) as usize
-    };
+    let mut numbers = SplitMix64::new(1);
+    let mut random = |bound: usize| numbers.below(bound as u64) as usize;
     let place = |_| {
         let (rank, key) = regions[random(regions.len())];
         RemoteAddr { rank, key, offset: random(REGION_BYTES / 8) as u64 * 8 }

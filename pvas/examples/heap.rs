@@ -9,14 +9,14 @@ use std::hint::black_box;
 use std::ptr::NonNull;
 use std::sync::Barrier;
 use std::time::Instant;
-use tsumugi_core::mem::Memory;
+use tsumugi_core::mem::MemorySource;
 use tsumugi_pvas::{GlobalHeap, Member, SpaceConfig};
 
 /// The system's allocator behind the same seam.
 struct Glibc;
 
 // SAFETY: the system's allocator keeps the same promises.
-unsafe impl Memory for Glibc {
+unsafe impl MemorySource for Glibc {
     fn allocate(&self, layout: Layout) -> Option<NonNull<u8>> {
         // SAFETY: no layout here is empty.
         NonNull::new(unsafe { System.alloc(layout) })
@@ -32,7 +32,7 @@ unsafe impl Memory for Glibc {
 struct Program;
 
 // SAFETY: the allocator keeps the same promises.
-unsafe impl Memory for Program {
+unsafe impl MemorySource for Program {
     fn allocate(&self, layout: Layout) -> Option<NonNull<u8>> {
         // SAFETY: no layout here is empty.
         NonNull::new(unsafe { GlobalHeap.alloc(layout) })
@@ -52,7 +52,7 @@ fn main() {
     );
     for threads in [1, 2] {
         for held in [1, 64] {
-            let all: [&dyn Memory; 3] = [&Glibc, member.heap(), &Program];
+            let all: [&dyn MemorySource; 3] = [&Glibc, member.heap(), &Program];
             let rounds: Vec<[f64; 3]> =
                 (0..ROUNDS).map(|_| all.map(|memory| time(memory, threads, held))).collect();
             let median = |of: &dyn Fn(&[f64; 3]) -> f64| {
@@ -72,7 +72,7 @@ fn main() {
 }
 
 /// Nanoseconds of one allocation and its release, while `held` blocks are held.
-fn time(memory: &dyn Memory, threads: usize, held: usize) -> f64 {
+fn time(memory: &dyn MemorySource, threads: usize, held: usize) -> f64 {
     let layout = Layout::from_size_align(64, 8).unwrap();
     let start = Barrier::new(threads);
     let work = || {

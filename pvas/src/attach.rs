@@ -311,7 +311,7 @@ impl Member {
             return self.declare_gone(Gone::Rank(rank), rank);
         };
         // A second declaration would hide a rank that died later from
-        // `Lot::latest_lost`.
+        // `ParkingLot::latest_lost`.
         let is_news = self.space.control(local).is_alive();
         if is_news {
             self.culprit.declares(rank);

@@ -34,7 +34,7 @@ use std::alloc::Layout;
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use tsumugi_core::mem::Memory;
+use tsumugi_core::mem::MemorySource;
 
 /// Memory of one rank for blocks that peers may reach.
 pub struct ExposedArea {
@@ -87,7 +87,7 @@ impl ExposedArea {
         (memory.as_ptr() as usize).wrapping_sub(self.start.as_ptr() as usize) < self.bytes
     }
 
-    /// As [`allocate`](Memory::allocate), and every byte is zero. Only bytes that
+    /// As [`allocate`](MemorySource::allocate), and every byte is zero. Only bytes that
     /// were in use before are written.
     pub fn allocate_zeroed(&self, layout: Layout) -> Option<NonNull<u8>> {
         let (block, fresh) = self.lend(layout)?;
@@ -138,7 +138,7 @@ impl ExposedArea {
 // SAFETY: the bookkeeping gives a range to one owner until it is released; a range
 // lies inside of the area and is aligned; the contents of the blocks have no part
 // in it.
-unsafe impl Memory for ExposedArea {
+unsafe impl MemorySource for ExposedArea {
     fn allocate(&self, layout: Layout) -> Option<NonNull<u8>> {
         let (block, fresh) = self.lend(layout)?;
         self.populate(block, fresh, layout);
@@ -160,7 +160,7 @@ unsafe impl Memory for ExposedArea {
 }
 
 // SAFETY: `start` names memory of the process that is not bound to a thread; the
-// contract of `Memory` covers its use.
+// contract of `MemorySource` covers its use.
 unsafe impl Send for ExposedArea {}
 // SAFETY: as above, and the bookkeeping is behind a lock.
 unsafe impl Sync for ExposedArea {}

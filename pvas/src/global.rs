@@ -34,7 +34,7 @@ use crate::heap::Heap;
 use crate::sys;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr::{self, NonNull};
-use tsumugi_core::mem::Memory;
+use tsumugi_core::mem::MemorySource;
 use tsumugi_core::sync::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 /// A global allocator that uses the rank's partition for all allocations of a

@@ -30,7 +30,7 @@ use std::ffi::{c_int, c_long, c_void};
 use std::fmt;
 use std::ptr::{self, NonNull};
 use std::sync::{Mutex, Once, OnceLock, PoisonError};
-use tsumugi_core::mem::Memory;
+use tsumugi_core::mem::MemorySource;
 use tsumugi_core::sync::{AtomicPtr, AtomicUsize, Ordering};
 
 /// The heap of one partition. `allocate` and `release` are lock-free, except for
@@ -118,7 +118,7 @@ impl Heap {
 }
 
 impl Heap {
-    /// As [`allocate`](Memory::allocate), and every byte is zero: pages that were
+    /// As [`allocate`](MemorySource::allocate), and every byte is zero: pages that were
     /// never used are zero already and are not touched.
     pub fn allocate_zeroed(&self, layout: Layout) -> Option<NonNull<u8>> {
         if layout.align() > ALIGN_MAX {
@@ -222,7 +222,7 @@ impl Arena {
 
 // SAFETY: every thread may use mimalloc's heaps, and an exclusive arena gives each
 // block to one owner. A block that cannot be aligned is refused.
-unsafe impl Memory for Heap {
+unsafe impl MemorySource for Heap {
     fn allocate(&self, layout: Layout) -> Option<NonNull<u8>> {
         if layout.align() > ALIGN_MAX {
             return None;
@@ -239,7 +239,7 @@ unsafe impl Memory for Heap {
 }
 
 // SAFETY: `start` names memory of the process that is not bound to a thread; the
-// contract of `Memory` covers its use.
+// contract of `MemorySource` covers its use.
 unsafe impl Send for Heap {}
 // SAFETY: as above.
 unsafe impl Sync for Heap {}

@@ -4,7 +4,7 @@ use std::alloc::Layout;
 use std::ptr::NonNull;
 use tsumugi_core::backend::LoadStore;
 use tsumugi_core::mem::{
-    Access, AddrError, LocalAddr, Memory, Need, Rank, RegionKey, RegisterError, RemoteAddr,
+    Access, AddrError, LocalAddr, MemorySource, Need, Rank, RegionKey, RegisterError, RemoteAddr,
 };
 use tsumugi_pvas::partition::{COLLECTIVE_KEY, STARTER_KEY, declare_lost};
 use tsumugi_pvas::{Member, SpaceConfig};

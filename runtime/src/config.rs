@@ -3,7 +3,7 @@
 
 use crate::inside::Inside;
 use std::time::Duration;
-use tsumugi_core::msg::Design;
+use tsumugi_core::msg::MatchingDesign;
 use tsumugi_pvas::distance::ByHand;
 use tsumugi_ult::SuspensionCheck;
 
@@ -132,7 +132,7 @@ pub struct Chosen {
     /// The reports and traces of a rank.
     pub inside: Inside,
     /// How a sender finds the receive into which it may write a message directly.
-    pub messages: Design,
+    pub messages: MatchingDesign,
     /// Whether a launcher's job measures the thresholds of messages.
     pub calibrate: bool,
     /// Thresholds that are set and not measured.

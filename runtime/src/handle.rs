@@ -10,9 +10,9 @@ use crate::service::messages::Messages;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
-use tsumugi_backends::boot::Way;
+use tsumugi_backends::boot::BootMethod;
 use tsumugi_core::backend::LoadStore;
-use tsumugi_core::coll::{CollError, Elsewhere, Part};
+use tsumugi_core::coll::{CollContext, CollError, RemoteExecute};
 use tsumugi_core::mem::{AddrError, Agent, Need, Rank, Remote};
 use tsumugi_core::signal::Until;
 use tsumugi_core::sync::{AtomicU32, AtomicU64};
@@ -28,14 +28,19 @@ pub struct RankHandle {
     pub(crate) queue: Option<Arc<NodeQueue>>,
     pub(crate) far: Option<Arc<NetLayer>>,
     node: Arc<RankNode>,
-    way: Way,
+    way: BootMethod,
     spawner: Spawner,
     workers: usize,
 }
 
 impl RankHandle {
     /// The handle of the rank that has `node`, with the scheduler of `spawner`.
-    pub(crate) fn new(node: Arc<RankNode>, way: Way, spawner: Spawner, workers: usize) -> Self {
+    pub(crate) fn new(
+        node: Arc<RankNode>,
+        way: BootMethod,
+        spawner: Spawner,
+        workers: usize,
+    ) -> Self {
         Self {
             direct: node.direct(),
             queue: node.queue(),
@@ -55,7 +60,7 @@ impl RankHandle {
 
     /// How the ranks of this job found each other.
     #[inline]
-    pub fn way(&self) -> Way {
+    pub fn way(&self) -> BootMethod {
         self.way
     }
 
@@ -245,8 +250,8 @@ impl RankHandle {
         self.node.waiters().wait_for(self.node.lot(), word, until, &Here, limit)
     }
 
-    fn part<'a>(&'a self, elsewhere: &'a Elsewhere<'a>) -> Part<'a, Direct> {
-        Part {
+    fn part<'a>(&'a self, elsewhere: &'a RemoteExecute<'a>) -> CollContext<'a, Direct> {
+        CollContext {
             memory: &self.direct,
             elsewhere,
             lot: self.node.lot(),

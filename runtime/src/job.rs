@@ -23,9 +23,9 @@ use std::fs;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
-use tsumugi_backends::boot::card::Head;
+use tsumugi_backends::boot::card::CardHead;
 use tsumugi_backends::boot::choose::is_rank as is_told;
-use tsumugi_backends::boot::{self, Boot, Card, Way, random_u64};
+use tsumugi_backends::boot::{self, Boot, BootMethod, RankCard, random_u64};
 use tsumugi_core::boot::{BootError, Bootstrap};
 use tsumugi_core::mem::Rank;
 use tsumugi_pvas::config::NODE;
@@ -37,7 +37,7 @@ use tsumugi_pvas::{Detector, Meeting, Member, NodeId, Nodes, Rest, SpaceConfig, 
 #[derive(Debug)]
 pub struct JoinedJob {
     pub(crate) member: Member,
-    pub(crate) way: Way,
+    pub(crate) way: BootMethod,
     /// Whether a launcher has started the job, so that its ranks share the node's
     /// cores.
     pub(crate) is_shared: bool,
@@ -63,7 +63,7 @@ pub struct JobConfig<'a> {
 pub(crate) struct Ties {
     is_done: bool,
     peers: Option<Member>,
-    boot: Option<(Way, Exchange)>,
+    boot: Option<(BootMethod, Exchange)>,
     detector: Option<Detector>,
     /// The time that ranks have after a death before they are ended.
     grace: Duration,
@@ -74,9 +74,9 @@ struct Everybody {
     nodes: Nodes,
     /// A random number that names the job.
     token: u64,
-    own: Head,
+    own: CardHead,
     /// The first rank that has another network than this rank, or none.
-    unlike: Option<(Rank, Head)>,
+    unlike: Option<(Rank, CardHead)>,
 }
 
 /// Whether a launcher has started this process as a rank of a job: the launcher of
@@ -94,7 +94,7 @@ impl JoinedJob {
     /// Joins the job that the environment describes.
     pub fn join(config: &JobConfig<'_>) -> Result<Self, Error> {
         if attach::is_watched() {
-            return Self::attach(Way::Launcher, config);
+            return Self::attach(BootMethod::Launcher, config);
         }
         // A bootstrap by addresses, PMI and the like has precedence over a name
         // alone.
@@ -109,20 +109,26 @@ impl JoinedJob {
         }
         let is_alone = std::env::var(boot::env::BOOT).is_ok_and(|way| way == "alone");
         if attach::is_rank() && !is_alone {
-            return Self::attach(Way::Name, config);
+            return Self::attach(BootMethod::Name, config);
         }
         let members = Member::threads(1, config.space)?;
         let member = members.into_iter().next().expect("one rank was requested");
-        Ok(Self { member, way: Way::Alone, is_shared: false, network: None, ties: Ties::default() })
+        Ok(Self {
+            member,
+            way: BootMethod::Alone,
+            is_shared: false,
+            network: None,
+            ties: Ties::default(),
+        })
     }
 
     /// Joins the job of the ranks that `bootstrap` connects.
     pub fn join_with(bootstrap: Box<dyn Bootstrap>, config: &JobConfig<'_>) -> Result<Self, Error> {
-        Self::join_by(Way::Given, Exchange::Closed(bootstrap), LIMIT, config)
+        Self::join_by(BootMethod::Given, Exchange::Closed(bootstrap), LIMIT, config)
     }
 
     fn join_by(
-        way: Way,
+        way: BootMethod,
         mut exchange: Exchange,
         limit: Duration,
         config: &JobConfig<'_>,
@@ -140,7 +146,7 @@ impl JoinedJob {
     }
 
     fn join_all(
-        way: Way,
+        way: BootMethod,
         exchange: &mut Exchange,
         limit: Duration,
         config: &JobConfig<'_>,
@@ -172,7 +178,7 @@ impl JoinedJob {
 
     /// Joins the other ranks of this node.
     fn place(
-        way: Way,
+        way: BootMethod,
         rank: Rank,
         nodes: Arc<Nodes>,
         token: u64,
@@ -187,9 +193,12 @@ impl JoinedJob {
         let meeting = Meeting { job: &job, node, local: place.local, size: place.size, limit };
         let member = Member::meet(&meeting, config.space)?.among(nodes.clone(), rank);
         // With several hosts, each host's agent ends the other ranks.
-        let rest =
-            if way == Way::Server { Rest::Leave } else { Rest::End { grace: grace(config) } };
-        let launcher = if way == Way::Server { Launcher::of_this_process() } else { None };
+        let rest = if way == BootMethod::Server {
+            Rest::Leave
+        } else {
+            Rest::End { grace: grace(config) }
+        };
+        let launcher = if way == BootMethod::Server { Launcher::of_this_process() } else { None };
         let detector = detect(&member, rest, launcher)?;
         if rank == Rank(0) && config.verbose {
             let on = match nodes.count() {
@@ -206,7 +215,7 @@ impl JoinedJob {
         Ok((member, detector))
     }
 
-    fn attach(way: Way, config: &JobConfig<'_>) -> Result<Self, Error> {
+    fn attach(way: BootMethod, config: &JobConfig<'_>) -> Result<Self, Error> {
         let member = attach().ok_or(NO_RANKS)??;
         let rest = Rest::End { grace: grace(config) };
         let detector = if attach::is_watched() { None } else { detect(&member, rest, None)? };
@@ -234,12 +243,12 @@ impl Drop for Ties {
         // launcher sees the failed rank end first: the exit code of that rank is
         // the job's.
         if !self.is_done && self.peers.as_ref().is_some_and(has_failed) {
-            let is_remote = matches!(self.boot, Some((Way::Server, _)));
+            let is_remote = matches!(self.boot, Some((BootMethod::Server, _)));
             thread::sleep(if is_remote { self.grace + AFTER_YOU_THERE } else { AFTER_YOU });
         }
         self.detector = None;
         let Some((way, mut boot)) = self.boot.take() else { return };
-        if self.is_done || way == Way::Pmi {
+        if self.is_done || way == BootMethod::Pmi {
             // hydra ignores the exit code of a rank that disconnects without a
             // message. An error of `leave` is ignored, because the launcher may be
             // gone by now.
@@ -291,14 +300,14 @@ fn meet(boot: &mut dyn Bootstrap, device: Option<&NetDevice>) -> Result<Everybod
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let token = if boot.rank() == Rank(0) { random_u64().map_err(refused)? } else { 0 };
     let network = device.map_or(0, NetDevice::mark);
-    let own = Head { node: NodeId::here().0, token, network };
+    let own = CardHead { node: NodeId::here().0, token, network };
     let address = device.map_or(&[][..], NetDevice::card).to_vec();
-    let card = Card { head: own, host: host.trim().to_owned(), network: address };
+    let card = RankCard { head: own, host: host.trim().to_owned(), network: address };
     boot.publish(&card.to_bytes())?;
     boot.barrier()?;
     let (mut ids, mut token, mut unlike) = (Vec::new(), 0, None);
     let mut bad = None;
-    boot.heads(&mut |rank, bytes| match Head::parse(bytes) {
+    boot.heads(&mut |rank, bytes| match CardHead::parse(bytes) {
         Ok(head) => {
             ids.push(head.node);
             token = if rank == Rank(0) { head.token } else { token };
@@ -326,9 +335,9 @@ fn connect(
     let why = match (device, all.unlike) {
         (Ok(device), None) => return Ok(device),
         (Err(why), _) => why,
-        (Ok(_), Some((rank, Head { network: 0, .. }))) => NoNetwork::Peer { rank },
+        (Ok(_), Some((rank, CardHead { network: 0, .. }))) => NoNetwork::Peer { rank },
         (Ok(device), Some((rank, _))) => {
-            let Card { host, network, .. } = card_of(boot, rank)?;
+            let RankCard { host, network, .. } = card_of(boot, rank)?;
             device.unlike(rank, host, &network)
         }
     };
@@ -371,8 +380,8 @@ mod tests {
     fn ranks_of_other_nodes_are_counted_and_named() {
         // The peer's card states another node.
         let mut peers_turn = Vec::new();
-        let head = Head { node: 1, ..Head::default() };
-        let elsewhere = Card { head, host: "elsewhere".into(), network: vec![] };
+        let head = CardHead { node: 1, ..CardHead::default() };
+        let elsewhere = RankCard { head, host: "elsewhere".into(), network: vec![] };
         let elsewhere = elsewhere.to_bytes();
         let gather = move |own: &[u8], all: &mut [u8]| {
             let (mine, peer) = all.split_at_mut(own.len());

@@ -4,7 +4,7 @@ use crate::error::Error;
 use std::alloc::Layout;
 use std::fmt;
 use std::ptr::NonNull;
-use tsumugi_core::mem::Memory;
+use tsumugi_core::mem::MemorySource;
 use tsumugi_pvas::Member;
 use tsumugi_pvas::config::EXPOSED;
 

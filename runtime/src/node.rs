@@ -11,13 +11,13 @@ use crate::service::{Service, Services};
 use std::fmt::{self, Write as _};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
-use tsumugi_core::coll::{Circle, Team};
+use tsumugi_core::coll::{NodeBarrier, Team};
 use tsumugi_core::mem::Rank;
 use tsumugi_core::mem::RegionKey;
-use tsumugi_core::signal::{Lot, Waiters};
+use tsumugi_core::signal::{ParkingLot, Waiters};
 use tsumugi_core::sync::Ordering;
 use tsumugi_core::time::Instant;
-use tsumugi_core::wait::{Bells, Reason, Wait};
+use tsumugi_core::wait::{DoorbellSet, Reason, Wait};
 use tsumugi_pvas::partition::COLLECTIVE_KEY;
 use tsumugi_pvas::{Direct, ExposedArea, Heap, Member, fence};
 use tsumugi_ult::{Here, Progress, Spawner, UltInfo};
@@ -28,7 +28,7 @@ pub struct RankNode {
     waiters: Waiters,
     team: Team,
     /// This rank's barrier within its node, if the job has no other node.
-    circle: Option<Circle>,
+    circle: Option<NodeBarrier>,
     /// How often a waiter looks and lets others run, before it sleeps.
     looks: u32,
     am: Am,
@@ -62,7 +62,7 @@ impl RankNode {
     ) -> Self {
         let queue = NodeQueue::new(chosen.path, member.direct(), chosen.idleness()).map(Arc::new);
         let team = Team::new(member.rank(), member.size(), COLLECTIVE_KEY);
-        let circle = Circle::new(member.local().0, member.size());
+        let circle = NodeBarrier::new(member.local().0, member.size());
         let circle = Some(circle).filter(|_| member.nodes().count() == 1);
         Self {
             circle,
@@ -119,7 +119,7 @@ impl RankNode {
         &self.team
     }
 
-    pub(crate) fn circle(&self) -> Option<Circle> {
+    pub(crate) fn circle(&self) -> Option<NodeBarrier> {
         self.circle
     }
 
@@ -187,7 +187,7 @@ impl RankNode {
 
     /// The rank's slots for waiters on words of its memory.
     #[inline]
-    pub fn lot(&self) -> &Lot {
+    pub fn lot(&self) -> &ParkingLot {
         self.member.control().lot()
     }
 
@@ -207,8 +207,8 @@ impl RankNode {
     }
 
     /// The doorbells of this rank's workers, which peers ring.
-    pub(crate) fn bells(&self) -> &'static Bells {
-        let bells: *const Bells = self.member.control().bells();
+    pub(crate) fn bells(&self) -> &'static DoorbellSet {
+        let bells: *const DoorbellSet = self.member.control().bells();
         // SAFETY: a space that has a heap is never unmapped, and a retired one is
         // reset to zeroes, which are bells without a sleeper.
         unsafe { &*bells }

@@ -2,7 +2,7 @@
 
 use crate::node::RankNode;
 use std::thread;
-use tsumugi_core::coll::{Circle, Hall};
+use tsumugi_core::coll::{BarrierMemory, NodeBarrier};
 use tsumugi_core::mem::Rank;
 use tsumugi_core::mem::{AddrError, LocalRank};
 use tsumugi_core::signal::Until;
@@ -17,7 +17,7 @@ impl RankNode {
     }
 }
 
-impl Hall for RankNode {
+impl BarrierMemory for RankNode {
     #[inline(always)]
     fn word(&self, place: u32, word: usize) -> &AtomicU64 {
         &self.control_at(place).collective()[WORDS_FROM + word]
@@ -74,5 +74,5 @@ const TURNS: u32 = 64;
 const WORDS_FROM: usize = 32;
 
 const _: () = assert!(
-    tsumugi_core::coll::WORDS <= WORDS_FROM && WORDS_FROM + Circle::WORDS <= COLLECTIVE_WORDS
+    tsumugi_core::coll::WORDS <= WORDS_FROM && WORDS_FROM + NodeBarrier::WORDS <= COLLECTIVE_WORDS
 );

@@ -23,7 +23,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
 use std::thread;
-use tsumugi_backends::boot::Way;
+use tsumugi_backends::boot::BootMethod;
 use tsumugi_core::boot::{BootError, Bootstrap};
 use tsumugi_core::mem::{LocalAddr, LocalRank};
 use tsumugi_pvas::Member;
@@ -131,7 +131,7 @@ fn cores_measured(member: &Member, chosen: &Chosen, allowed: &[usize]) -> Vec<us
 
 /// How a rank was started, and on which cores.
 pub(crate) struct StartPlace<'a> {
-    way: Way,
+    way: BootMethod,
     /// The cores of its workers; empty: the system chooses.
     cores: Vec<usize>,
     /// The cores between which the node measures distances.
@@ -141,7 +141,7 @@ pub(crate) struct StartPlace<'a> {
 impl StartPlace<'_> {
     /// The place of a rank that is a thread of some process.
     pub(crate) const ANYWHERE: Self =
-        StartPlace { way: Way::Alone, cores: Vec::new(), measured: &[] };
+        StartPlace { way: BootMethod::Alone, cores: Vec::new(), measured: &[] };
 }
 
 /// Further parts of a rank of a job on several nodes.

@@ -6,7 +6,7 @@ use crate::handle::RankHandle;
 use crate::node::RankNode;
 use crate::start::{StartPlace, make};
 use std::sync::Arc;
-use tsumugi_backends::boot::Way;
+use tsumugi_backends::boot::BootMethod;
 use tsumugi_pvas::Member;
 use tsumugi_ult::Spawner;
 
@@ -27,5 +27,5 @@ pub fn make_node(
 
 /// The handle of the rank that has `node`, on the scheduler of `spawner`.
 pub fn handle_of(node: Arc<RankNode>, spawner: Spawner) -> RankHandle {
-    RankHandle::new(node, Way::Alone, spawner, 1)
+    RankHandle::new(node, BootMethod::Alone, spawner, 1)
 }

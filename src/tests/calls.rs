@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 use tsumugi_conformance::Seeded;
-use tsumugi_core::am::{Answer, HandlerId, Inline, Payload, ReplyTo};
+use tsumugi_core::am::{CallPayload, HandlerAnswer, HandlerId, Inline, ReplyTo};
 use tsumugi_core::mem::{Access, LocalAddr};
 use tsumugi_core::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use tsumugi_core::wait::Wait;
@@ -155,7 +155,7 @@ fn a_time_limit_ends_a_far_call_and_keeps_its_payload() {
                 )?
             };
             let payload =
-                Payload::Long { from: LocalAddr { key: region.key, offset: 0 }, bytes: 5000 };
+                CallPayload::Long { from: LocalAddr { key: region.key, offset: 0 }, bytes: 5000 };
             let kept = Arc::new(buf);
             let limit = Some(Duration::from_millis(5));
             let holds = Box::new(kept.clone());
@@ -469,7 +469,7 @@ fn answers_may_come_late_and_from_any_thread() {
         let answers = thread::spawn(move || {
             for (bytes, reply_to) in taken.into_iter().rev() {
                 let answer = tsumugi_core::am::Inline::new(&bytes).expect("one byte");
-                runtime.handle().am().answer(reply_to, &Answer::Value(answer));
+                runtime.handle().am().answer(reply_to, &HandlerAnswer::Value(answer));
             }
         });
         for (number, call) in (0..).zip(calls) {
@@ -542,7 +542,7 @@ fn an_answer_of_a_ult_that_was_cut_off_is_sent() {
             let theirs = rt.clone();
             cut_off(move || {
                 let answer = Inline::new(&[7]).expect("one byte");
-                theirs.handle().am().answer(reply_to, &Answer::Value(answer));
+                theirs.handle().am().answer(reply_to, &HandlerAnswer::Value(answer));
             });
             net.hold(&[]);
         }

@@ -6,7 +6,7 @@ use crate::tests::ending::cut_off;
 use crate::{Config, Error, MessageError, Rank, Received, Runtime, Source, Tags};
 use std::sync::{Arc, Mutex, OnceLock};
 use tsumugi_conformance::Seeded;
-use tsumugi_core::msg::{Design, PARCEL_BYTES_MIN};
+use tsumugi_core::msg::{MatchingDesign, PARCEL_BYTES_MIN};
 use tsumugi_pvas::Member;
 use tsumugi_runtime::node_ranks::NodeRanks;
 use tsumugi_runtime::service::messages::{ParcelHandler, Parcels, Unsent};
@@ -82,7 +82,7 @@ impl Parcels for Port {
 /// Runs ranks on the nodes with these numbers.
 fn run(
     nodes: &[u32],
-    design: Design,
+    design: MatchingDesign,
     parcel_bytes_max: usize,
     main: impl Fn(&Runtime) -> Result<(), Error> + Sync,
 ) -> Result<(), Error> {
@@ -134,9 +134,9 @@ fn a_ult_that_is_cut_off_while_it_polls_lets_others_poll() {
 #[test]
 fn all_rules_hold_between_nodes() {
     for (nodes, design, parcel_bytes_max) in [
-        (&[0, 0, 1][..], Design::Mirror, 4096),
-        (&[0, 1, 0], Design::Locked, 1000),
-        (&[0, 1, 2], Design::TwoCopy, PARCEL_BYTES_MIN),
+        (&[0, 0, 1][..], MatchingDesign::Mirror, 4096),
+        (&[0, 1, 0], MatchingDesign::Locked, 1000),
+        (&[0, 1, 2], MatchingDesign::TwoCopy, PARCEL_BYTES_MIN),
     ] {
         run(nodes, design, parcel_bytes_max, |rt| mixture::play(rt, 5000, 30)).unwrap();
     }
@@ -144,7 +144,7 @@ fn all_rules_hold_between_nodes() {
 
 #[test]
 fn any_length_arrives_from_another_node() {
-    run(&[0, 1], Design::Mirror, 8192, |rt| {
+    run(&[0, 1], MatchingDesign::Mirror, 8192, |rt| {
         let (comm, peer) = (rt.comm(), Rank(1 - rt.rank().0));
         for bytes in [0, 1, 8, 89, 200, 201, 2048, 8193, 24_576, 24_577, 100_000, 3 << 20] {
             let value = |at: usize| (at * 7 + bytes) as u8;
@@ -161,7 +161,7 @@ fn any_length_arrives_from_another_node() {
 
 #[test]
 fn messages_of_both_kinds_keep_their_order() {
-    run(&[0, 0, 1, 1], Design::Mirror, 2048, |rt| {
+    run(&[0, 0, 1, 1], MatchingDesign::Mirror, 2048, |rt| {
         let comm = rt.comm();
         if rt.rank() == Rank(0) {
             let mut last = [None; 4];
@@ -186,7 +186,7 @@ fn messages_of_both_kinds_keep_their_order() {
 
 #[test]
 fn a_flood_waits_until_its_receiver_takes_it() {
-    run(&[0, 1], Design::TwoCopy, 1024, |rt| {
+    run(&[0, 1], MatchingDesign::TwoCopy, 1024, |rt| {
         let comm = rt.comm();
         if rt.rank() == Rank(0) {
             for number in 0..3000u32 {
@@ -210,7 +210,7 @@ fn a_flood_waits_until_its_receiver_takes_it() {
 
 #[test]
 fn the_death_of_a_rank_of_another_node_ends_waits_for_it() {
-    let ended = run(&[0, 1], Design::Mirror, 4096, |rt| {
+    let ended = run(&[0, 1], MatchingDesign::Mirror, 4096, |rt| {
         let comm = rt.comm();
         if rt.rank() == Rank(1) {
             comm.send(Rank(0), 1, b"last words")?;

@@ -15,13 +15,13 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::thread;
-use tsumugi_backends::hub::{self, Hub};
 use tsumugi_core::boot::{BootError, CARD_BYTES_MAX};
 use tsumugi_pvas::{Member, Nodes};
 use tsumugi_runtime::node::RankNode;
 use tsumugi_runtime::testing::{
     Cards, FaultClock, Faults, NetDevice, Network, handle_of, make_node,
 };
+use tsumugi_test_networks::hub::{self, Hub};
 use tsumugi_ult::{Progress, Scheduler, StackArea};
 
 mod awaited;
@@ -106,17 +106,18 @@ struct Weather {
 
 impl Weather {
     fn change(&self, rt: &Runtime, seed: u64) -> Result<(), Error> {
-        self.change_to(rt, seed, hub::Plan::drawn(seed))
+        self.change_to(rt, seed, hub::FaultPlan::drawn(seed))
     }
 
     /// Does the same, but on the hub one operation or packet of ten is late, by up to
     /// hundreds of polls: what does not wait for a put overtakes it soon.
     fn stall(&self, rt: &Runtime, seed: u64) -> Result<(), Error> {
-        let plan = hub::Plan { seed, late: 100, late_polls_max: 500, ..hub::Plan::default() };
+        let plan =
+            hub::FaultPlan { seed, late: 100, late_polls_max: 500, ..hub::FaultPlan::default() };
         self.change_to(rt, seed, plan)
     }
 
-    fn change_to(&self, rt: &Runtime, seed: u64, plan: hub::Plan) -> Result<(), Error> {
+    fn change_to(&self, rt: &Runtime, seed: u64, plan: hub::FaultPlan) -> Result<(), Error> {
         rt.barrier()?;
         if rt.rank() == Rank(0) {
             println!("faults of seed {seed}");
@@ -199,13 +200,13 @@ fn run_as(
 fn make_all(config: &Config, nodes: &[u64], seed: Option<u64>) -> (Hub, Vec<Arc<RankNode>>) {
     let size = nodes.len() as u32;
     let chosen = config.choose(size);
-    let hub = Hub::new(seed.map_or(hub::Plan::default(), hub::Plan::drawn));
+    let hub = Hub::new(seed.map_or(hub::FaultPlan::default(), hub::FaultPlan::drawn));
     let round = seed.unwrap_or(0) / ROUNDS;
-    let of = hub::Config {
+    let of = hub::HubConfig {
         endpoints: 1 + usize::from(round % 3 == 2),
         // Every fourth network has packets only.
         moves_memory: round % 4 != 3,
-        ..hub::Config::default()
+        ..hub::HubConfig::default()
     };
     let devices: Vec<NetDevice> =
         (0..size).map(|rank| NetDevice::on_hub(&hub, of, Rank(rank), size)).collect();

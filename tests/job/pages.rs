@@ -13,6 +13,7 @@
 use crate::roles::say;
 use tsumugi::array::{ArrayError, Dealt, Directory};
 use tsumugi::{AddrError, Agent, Error, GlobalArray, Runtime};
+use tsumugi_core::random;
 
 /// Runs the whole test, `scale` times as large as the smallest; twice, if a device can
 /// have the directory. Collective.
@@ -60,7 +61,7 @@ pub fn owners(rt: &Runtime) -> Result<(), Error> {
                 // Some calls fail, and all others still work.
                 while deaths < 100 {
                     step += 1;
-                    let at = mix(rank << 40 | ult << 32 | step) as usize % ELEMENTS;
+                    let at = random::finalize(rank << 40 | ult << 32 | step) as usize % ELEMENTS;
                     match array.fetch_add(at, 1) {
                         Ok(_) => done[at] += 1,
                         Err(error) => {
@@ -105,7 +106,7 @@ fn histogram(rt: &Runtime, dealt: Dealt, keys: u64) -> Result<(), Error> {
             let bins = bins.clone();
             rt.spawn(move |_| {
                 for key in 0..keys {
-                    let bin = mix(rank << 40 | ult << 32 | key) as usize % BINS;
+                    let bin = random::finalize(rank << 40 | ult << 32 | key) as usize % BINS;
                     bins.fetch_add(bin, 1)?;
                     if key % 50 == ult {
                         bins.own(bin..(bin + 40).min(BINS))?;
@@ -139,7 +140,7 @@ fn search(rt: &Runtime, dealt: Dealt, vertices: usize) -> Result<(), Error> {
     let rows = rt.array_by::<u32>(vertices * DEGREE, Dealt { page_len: DEGREE, ..dealt })?;
     let levels = rt.array_by::<u32>(vertices, dealt)?;
     let rank = u64::from(rt.rank().0);
-    let is_mine = |vertex: usize| mix(vertex as u64) % u64::from(rt.size()) == rank;
+    let is_mine = |vertex: usize| random::finalize(vertex as u64) % u64::from(rt.size()) == rank;
     if rank == 0 {
         for vertex in 0..vertices {
             rows.put_slice(vertex * DEGREE, &neighbours(vertex, vertices))?;
@@ -226,14 +227,8 @@ fn alone(vertices: usize) -> Vec<u32> {
 }
 
 fn neighbours(vertex: usize, vertices: usize) -> [u32; DEGREE] {
-    let to = |edge| mix((vertex * DEGREE + edge) as u64 | 1 << 50) % vertices as u64;
+    let to = |edge| random::finalize((vertex * DEGREE + edge) as u64 | 1 << 50) % vertices as u64;
     std::array::from_fn(|edge| to(edge) as u32)
-}
-
-fn mix(value: u64) -> u64 {
-    let value = (value ^ value >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ value >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ value >> 31
 }
 
 const BINS: usize = 1000;

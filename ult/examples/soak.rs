@@ -11,6 +11,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tsumugi_core::random::SplitMix64;
 use tsumugi_ult::sync::channel::{self, Receiver, Sender};
 use tsumugi_ult::sync::{Barrier, Condvar, Latch, Mutex, OnceCell, RwLock, Semaphore, WaitGroup};
 use tsumugi_ult::{
@@ -20,19 +21,16 @@ use tsumugi_ult::{
 
 /// A stream of pseudo-random numbers.
 #[derive(Clone)]
-struct Draw(u64);
+struct Draw(SplitMix64);
 
 impl Draw {
     fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) % limit
+        self.0.below(limit)
     }
 
     /// A stream for somebody else.
     fn fork(&mut self) -> Self {
-        Self(self.below(u64::MAX) | 1)
+        Self(SplitMix64::new(self.0.next()))
     }
 
     fn micros(&mut self, limit: u64) -> Duration {
@@ -364,7 +362,7 @@ fn main() {
             before = now;
         }
     });
-    let (mut draw, start, mut lives) = (Draw(seed | 1), Instant::now(), 0);
+    let (mut draw, start, mut lives) = (Draw(SplitMix64::new(seed)), Instant::now(), 0);
     while start.elapsed() < Duration::from_secs(seconds) {
         lives += play(&spawner, &mut draw);
         rounds.fetch_add(1, Ordering::Relaxed);

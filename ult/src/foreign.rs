@@ -28,7 +28,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 use tsumugi_core::sync::{AtomicPtr, Ordering};
 use tsumugi_core::time;
-use tsumugi_core::wait::{Foreign, Foreigner, Interrupted, Reason, Task, Wait, WaitFor, Waker};
+use tsumugi_core::wait::{
+    Foreign, ForeignTask, ForeignWait, Interrupted, Reason, Wait, WaitFor, Waker,
+};
 
 /// The registration of a foreign scheduler, until it is dropped.
 ///
@@ -101,7 +103,7 @@ impl core::error::Error for Crowded {}
 #[derive(Clone, Copy)]
 pub(crate) struct ForeignCaller {
     pub(crate) scheduler: &'static dyn Foreign,
-    task: Task,
+    task: ForeignTask,
     index: usize,
 }
 
@@ -123,16 +125,16 @@ struct Patient(&'static dyn Foreign);
 
 // SAFETY: all calls go to the wrapped scheduler, which keeps the contract.
 unsafe impl Foreign for Patient {
-    fn current(&self) -> Option<Task> {
+    fn current(&self) -> Option<ForeignTask> {
         self.0.current()
     }
 
-    unsafe fn park(&self, task: Task, limit: Option<Duration>) {
+    unsafe fn park(&self, task: ForeignTask, limit: Option<Duration>) {
         // SAFETY: the caller keeps the contract of `park`.
         unsafe { self.0.park(task, limit) };
     }
 
-    unsafe fn unpark(&self, task: Task) {
+    unsafe fn unpark(&self, task: ForeignTask) {
         // SAFETY: the caller keeps the contract of `unpark`.
         unsafe { self.0.unpark(task) };
     }
@@ -152,7 +154,7 @@ impl ForeignCaller {
     pub(crate) unsafe fn sleep(&self, reason: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
         let (patient, clock) = (Patient(self.scheduler), Since(Instant::now()));
         // SAFETY: the caller keeps the contract of [`Wait::sleep`].
-        unsafe { Foreigner::new(&patient, &clock).sleep(reason, commit) };
+        unsafe { ForeignWait::new(&patient, &clock).sleep(reason, commit) };
     }
 
     /// As [`sleep`](Self::sleep), until `until` at most.
@@ -171,7 +173,7 @@ impl ForeignCaller {
         let left = until.saturating_duration_since(clock.0);
         let patient = Patient(self.scheduler);
         // SAFETY: the caller keeps the contract of [`WaitFor::sleep_for`].
-        unsafe { Foreigner::new(&patient, &clock).sleep_for(reason, left, commit, withdraw) }
+        unsafe { ForeignWait::new(&patient, &clock).sleep_for(reason, left, commit, withdraw) }
     }
 }
 

@@ -147,4 +147,4 @@ pub use sched::{
 pub use scope::{Scope, ScopedJoinHandle, scope};
 pub use stack::{Guards, Unguarded};
 pub use task::UltState;
-pub use tsumugi_core::wait::{Foreign, Interrupted, Task};
+pub use tsumugi_core::wait::{Foreign, ForeignTask, Interrupted};

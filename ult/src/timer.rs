@@ -234,13 +234,8 @@ mod tests {
     /// Compares with a sorted list, over a stream of pseudo-random steps.
     #[test]
     fn the_heap_agrees_with_a_sorted_list() {
-        let mut random = 88172645463325252u64;
-        let mut draw = move |below: u64| {
-            random ^= random << 13;
-            random ^= random >> 7;
-            random ^= random << 17;
-            random % below
-        };
+        let mut random = tsumugi_core::random::SplitMix64::new(1);
+        let mut draw = move |bound: u64| random.below(bound);
         let mut all = timers(std::iter::repeat_n(0, 200));
         let (mut heap, mut model) = (Timers::new(), std::collections::BTreeMap::new());
         for _ in 0..20_000 {

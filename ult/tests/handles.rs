@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 use tsumugi_core::stats::Counter;
-use tsumugi_core::wait::Bells;
+use tsumugi_core::wait::DoorbellSet;
 use tsumugi_ult::{
     Builder, Config, Guards, Limit, Scheduler, StackArea, StartError, UltState, id, in_callback,
     park_within, spawn, unparker, yield_now,
@@ -29,7 +29,7 @@ fn a_scheduler_is_started_once() {
 
 #[test]
 fn there_can_be_as_many_workers_as_bells() {
-    for workers in [0, Bells::WORKERS_MAX + 1] {
+    for workers in [0, DoorbellSet::WORKERS_MAX + 1] {
         let refused = Scheduler::new(config(workers, 1)).unwrap_err();
         assert!(matches!(refused, StartError::Workers(n) if n == workers), "{refused}");
     }

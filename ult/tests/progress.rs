@@ -6,7 +6,7 @@ use common::config;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tsumugi_core::wait::{Bells, Reason, Wait, Waker};
+use tsumugi_core::wait::{DoorbellSet, Reason, Wait, Waker};
 use tsumugi_ult::{Here, Progress, Scheduler, SystemFutex, spawn, yield_now};
 
 /// A device: an event comes, and a poll finds it and wakes the waiter.
@@ -60,7 +60,7 @@ fn wait_for_event(device: &Device) {
 
 #[test]
 fn a_peer_rings_and_a_worker_polls() {
-    let bells: &'static Bells = Box::leak(Box::new(Bells::new()));
+    let bells: &'static DoorbellSet = Box::leak(Box::new(DoorbellSet::new()));
     let device = Arc::new(Device::default());
     for workers in [1, 2] {
         let mut config = config(workers, 8);

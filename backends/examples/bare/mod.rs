@@ -188,5 +188,5 @@ impl Batch {
 
 /// Requests that a pair holds.
 pub const UNDER_WAY_MAX: usize = 64;
-/// Completions that are taken at once, as a rail takes them.
+/// Completions that are taken at once, as a NIC endpoint takes them.
 const TAKEN_MAX: usize = 16;

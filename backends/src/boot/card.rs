@@ -14,9 +14,9 @@ use tsumugi_core::boot::{CARD_BYTES_MAX, HEAD_BYTES};
 
 /// A rank's card.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Card {
+pub struct RankCard {
     /// The head, which all ranks get at start.
-    pub head: Head,
+    pub head: CardHead,
     /// The name of the rank's machine, for messages to people.
     pub host: String,
     /// The address of its network endpoint; empty if it has none.
@@ -25,7 +25,7 @@ pub struct Card {
 
 /// The part of a card that all ranks get at start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Head {
+pub struct CardHead {
     /// Its node, as a number that only ranks of the same node share.
     pub node: u64,
     /// A number that cannot be guessed: rank 0's is the name of the job, the other
@@ -65,7 +65,7 @@ pub enum CardError {
     },
 }
 
-impl Head {
+impl CardHead {
     /// The head as bytes.
     pub fn to_bytes(&self) -> [u8; HEAD_BYTES] {
         let mut bytes = [0; HEAD_BYTES];
@@ -100,7 +100,7 @@ impl Head {
     }
 }
 
-impl Card {
+impl RankCard {
     /// The card as bytes; a host's name that is too long is cut off.
     ///
     /// # Panics
@@ -143,7 +143,7 @@ impl Card {
             let is_one = matches!(bytes, [a, b, ..] if [*a, *b] == MAGIC);
             return Err(if is_one { truncated } else { CardError::NotACard });
         };
-        let head = Head::parse(head)?;
+        let head = CardHead::parse(head)?;
         let (mut host, mut network) = (None, None);
         while let [kind, rest_of @ ..] = rest {
             let (len, after) = rest_of.split_first_chunk().ok_or(truncated)?;
@@ -213,41 +213,41 @@ mod tests {
     use super::*;
     use tsumugi_core::boot::head_of;
 
-    fn card() -> Card {
-        let head = Head { node: 7, token: u64::MAX, network: 0xabcd_1234 };
-        Card { head, host: "node01".into(), network: vec![1, 2, 3] }
+    fn card() -> RankCard {
+        let head = CardHead { node: 7, token: u64::MAX, network: 0xabcd_1234 };
+        RankCard { head, host: "node01".into(), network: vec![1, 2, 3] }
     }
 
     #[test]
     fn a_card_is_parsed_as_it_was_written() {
-        assert_eq!(Card::parse(&card().to_bytes()), Ok(card()));
-        let most = Card { host: "h".repeat(99), network: vec![0; NETWORK_BYTES_MAX], ..card() };
+        assert_eq!(RankCard::parse(&card().to_bytes()), Ok(card()));
+        let most = RankCard { host: "h".repeat(99), network: vec![0; NETWORK_BYTES_MAX], ..card() };
         assert!(most.to_bytes().len() <= CARD_BYTES_MAX);
-        assert_eq!(Card::parse(&most.to_bytes()).unwrap().host.len(), HOST_BYTES_MAX);
+        assert_eq!(RankCard::parse(&most.to_bytes()).unwrap().host.len(), HOST_BYTES_MAX);
     }
 
     #[test]
     fn a_head_is_parsed_without_the_rest_of_its_card() {
         let bytes = card().to_bytes();
-        assert_eq!(Head::parse(&head_of(&bytes)), Ok(card().head));
-        assert_eq!(Head::parse(&head_of(&[])), Err(CardError::NotACard));
+        assert_eq!(CardHead::parse(&head_of(&bytes)), Ok(card().head));
+        assert_eq!(CardHead::parse(&head_of(&[])), Err(CardError::NotACard));
         let mut other = head_of(&bytes);
         other[3] = 1;
-        assert_eq!(Head::parse(&other), Err(CardError::NotACard));
+        assert_eq!(CardHead::parse(&other), Err(CardError::NotACard));
     }
 
     #[test]
     fn an_unknown_field_is_skipped() {
         let mut bytes = card().to_bytes();
         bytes.extend([200, 2, 0, 9, 9]);
-        assert_eq!(Card::parse(&bytes), Ok(card()));
+        assert_eq!(RankCard::parse(&bytes), Ok(card()));
     }
 
     #[test]
     fn every_shorter_card_is_refused() {
         let bytes = card().to_bytes();
         for len in 0..bytes.len() {
-            assert!(Card::parse(&bytes[..len]).is_err(), "{len} bytes");
+            assert!(RankCard::parse(&bytes[..len]).is_err(), "{len} bytes");
         }
     }
 
@@ -255,13 +255,13 @@ mod tests {
     fn an_error_of_the_parser_names_the_wrong_value() {
         let mut bytes = card().to_bytes();
         bytes[2] = 9;
-        assert_eq!(Card::parse(&bytes), Err(CardError::Version { found: 9 }));
+        assert_eq!(RankCard::parse(&bytes), Err(CardError::Version { found: 9 }));
         let mut twice = card().to_bytes();
         twice.extend([HOST, 1, 0, b'h']);
-        assert_eq!(Card::parse(&twice), Err(CardError::Count { kind: HOST }));
+        assert_eq!(RankCard::parse(&twice), Err(CardError::Count { kind: HOST }));
         let mut long = card().head.to_bytes().to_vec();
         long.extend([HOST, 65, 0]);
         long.extend([b'h'; 65]);
-        assert_eq!(Card::parse(&long), Err(CardError::Field { kind: HOST, bytes: 65 }));
+        assert_eq!(RankCard::parse(&long), Err(CardError::Field { kind: HOST, bytes: 65 }));
     }
 }

@@ -1,6 +1,6 @@
 //! Chooses the way in which this process finds its peers.
 
-use super::env::{self, EnvError, Found, Lookup, Way};
+use super::env::{self, BootEnv, BootMethod, EnvError, Lookup};
 use super::pmi::Pmi;
 use super::pmix::Pmix;
 use super::sys;
@@ -16,7 +16,7 @@ use tsumugi_core::mem::Rank;
 /// The way that was chosen.
 pub struct Boot {
     /// The name of the way.
-    pub way: Way,
+    pub way: BootMethod,
     /// The bootstrap itself.
     pub bootstrap: Box<dyn OpenBootstrap>,
     /// How long ranks wait for each other.
@@ -38,7 +38,7 @@ pub enum ChooseError {
     /// The bootstrap cannot be opened.
     Boot {
         /// The way.
-        way: Way,
+        way: BootMethod,
         /// The error.
         error: BootError,
     },
@@ -63,7 +63,7 @@ pub fn choose() -> Result<Option<Boot>, ChooseError> {
 /// Whether the environment marks this process as a rank, by any launcher, and
 /// whether or not the bootstrap then works.
 pub fn is_rank() -> bool {
-    !matches!(env::find(&|name| std::env::var(name).ok()), Ok(Found::Nobody))
+    !matches!(env::find(&|name| std::env::var(name).ok()), Ok(BootEnv::NotARank))
 }
 
 /// As [`choose`], with an environment that is given.
@@ -80,24 +80,26 @@ pub fn is_rank() -> bool {
 pub fn choose_by(lookup: Lookup<'_>) -> Result<Option<Boot>, ChooseError> {
     let limit = env::limit(lookup).map_err(ChooseError::Env)?;
     let closed = |way| move |error| ChooseError::Boot { way, error };
-    let (way, bootstrap): (Way, Box<dyn OpenBootstrap>) = match env::find(lookup)? {
-        Found::Nobody | Found::Tcp { size: 1, .. } => return Ok(None),
-        Found::Pmi { fd, rank, size } => {
-            let fd = inherited(fd).map_err(closed(Way::Pmi))?;
-            let pmi = Pmi::new(fd, Rank(rank), size, limit).map_err(closed(Way::Pmi))?;
-            (Way::Pmi, Box::new(pmi))
+    let (way, bootstrap): (BootMethod, Box<dyn OpenBootstrap>) = match env::find(lookup)? {
+        BootEnv::NotARank | BootEnv::Tcp { size: 1, .. } => return Ok(None),
+        BootEnv::Pmi { fd, rank, size } => {
+            let fd = inherited(fd).map_err(closed(BootMethod::Pmi))?;
+            let pmi = Pmi::new(fd, Rank(rank), size, limit).map_err(closed(BootMethod::Pmi))?;
+            (BootMethod::Pmi, Box::new(pmi))
         }
-        Found::Pmix => (Way::Pmix, Box::new(Pmix::new(lookup).map_err(closed(Way::Pmix))?)),
-        Found::Tcp { way, rank, size, addresses } => {
+        BootEnv::Pmix => {
+            (BootMethod::Pmix, Box::new(Pmix::new(lookup).map_err(closed(BootMethod::Pmix))?))
+        }
+        BootEnv::Tcp { way, rank, size, addresses } => {
             let word = lookup(env::SECRET).unwrap_or_default();
             let secret = Secret::new(&word).ok_or(ChooseError::Secret)?;
             let server = match (way, rank) {
-                (Way::Server, _) | (_, 1..) => None,
+                (BootMethod::Server, _) | (_, 1..) => None,
                 _ => Some(serve(&addresses, size, &secret, limit)?),
             };
             let client = Client::new(Rank(rank), size, addresses, secret, limit);
             let client = client.map_err(closed(way))?;
-            let client = if way == Way::Server { client } else { client.served_by(Rank(0)) };
+            let client = if way == BootMethod::Server { client } else { client.served_by(Rank(0)) };
             let client = match server {
                 Some(server) => client.with_server(server),
                 None => client,

@@ -20,7 +20,7 @@ use tsumugi_core::excerpt::Excerpt;
 
 /// How ranks find each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum BootMethod {
     /// `tsumugi run` on this node has handed over everything.
     Launcher,
     /// By the name of the job, on one node.
@@ -41,9 +41,9 @@ pub enum Way {
 
 /// The result of a search in the environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum BootEnv {
     /// The program was not started as a rank.
-    Nobody,
+    NotARank,
     /// A descriptor on which a server speaks PMI-1.
     Pmi {
         /// The descriptor.
@@ -58,7 +58,7 @@ pub enum Found {
     /// Rank and size, and the addresses of a server.
     Tcp {
         /// The way, with the launcher that set the variables.
-        way: Way,
+        way: BootMethod,
         /// This rank.
         rank: u32,
         /// The number of ranks.
@@ -69,13 +69,13 @@ pub enum Found {
     },
 }
 
-impl Found {
+impl BootEnv {
     /// The way that this is.
-    pub fn way(&self) -> Way {
+    pub fn way(&self) -> BootMethod {
         match self {
-            Self::Nobody => Way::Alone,
-            Self::Pmi { .. } => Way::Pmi,
-            Self::Pmix => Way::Pmix,
+            Self::NotARank => BootMethod::Alone,
+            Self::Pmi { .. } => BootMethod::Pmi,
+            Self::Pmix => BootMethod::Pmix,
             Self::Tcp { way, .. } => *way,
         }
     }
@@ -137,7 +137,7 @@ pub fn is_one_node(size: u32, lookup: Lookup<'_>) -> bool {
 /// - [`EnvError::Choice`]: `TSUMUGI_BOOT` has an unknown word, or a list of hosts or
 ///   addresses cannot be used.
 /// - [`EnvError::Size`]: the rank is not below the size.
-pub fn find(lookup: Lookup<'_>) -> Result<Found, EnvError> {
+pub fn find(lookup: Lookup<'_>) -> Result<BootEnv, EnvError> {
     let wanted = lookup(BOOT).unwrap_or_else(|| "auto".to_owned());
     let may = |word: &str| wanted == "auto" || wanted == word;
     if !["auto", "tcp", "pmi", "pmix", "alone"].contains(&wanted.as_str()) {
@@ -150,10 +150,10 @@ pub fn find(lookup: Lookup<'_>) -> Result<Found, EnvError> {
     if may("pmi") && is_set(PMI_FD) {
         let (rank, size) = rank_of_size(lookup, PMI_RANK, PMI_SIZE)?;
         let fd = number(lookup, PMI_FD, i32::MAX as u32)? as i32;
-        return Ok(Found::Pmi { fd, rank, size });
+        return Ok(BootEnv::Pmi { fd, rank, size });
     }
     if may("pmix") && is_set(PMIX_NAMESPACE) {
-        return Ok(Found::Pmix);
+        return Ok(BootEnv::Pmix);
     }
     if may("tcp") {
         for launcher in LAUNCHERS {
@@ -166,7 +166,7 @@ pub fn find(lookup: Lookup<'_>) -> Result<Found, EnvError> {
         "tcp" => Err(EnvError::Missing { name: MASTER }),
         "pmi" => Err(EnvError::Missing { name: PMI_FD }),
         "pmix" => Err(EnvError::Missing { name: PMIX_NAMESPACE }),
-        _ => Ok(Found::Nobody),
+        _ => Ok(BootEnv::NotARank),
     }
 }
 
@@ -235,26 +235,26 @@ const LAUNCHERS: &[Launcher] = &[
 ];
 
 impl Launcher {
-    fn found(&self, lookup: Lookup<'_>) -> Result<Found, EnvError> {
+    fn found(&self, lookup: Lookup<'_>) -> Result<BootEnv, EnvError> {
         let (rank, size) = rank_of_size(lookup, self.rank, self.size)?;
-        let way = Way::Master(self.name);
+        let way = BootMethod::Master(self.name);
         let addresses = match (lookup(MASTER), size) {
             (_, 1) => Vec::new(),
             (Some(text), _) => list(MASTER, &text)?,
             (None, _) => vec![(self.master)(lookup)?],
         };
-        Ok(Found::Tcp { way, rank, size, addresses })
+        Ok(BootEnv::Tcp { way, rank, size, addresses })
     }
 }
 
-fn own(lookup: Lookup<'_>) -> Result<Found, EnvError> {
+fn own(lookup: Lookup<'_>) -> Result<BootEnv, EnvError> {
     let (rank, size) = rank_of_size(lookup, RANK, SIZE)?;
     let (way, name) = match lookup(SERVER) {
-        Some(_) => (Way::Server, SERVER),
-        None => (Way::Master("TSUMUGI_RANK"), MASTER),
+        Some(_) => (BootMethod::Server, SERVER),
+        None => (BootMethod::Master("TSUMUGI_RANK"), MASTER),
     };
     let addresses = list(name, &lookup(name).unwrap_or_default())?;
-    Ok(Found::Tcp { way, rank, size, addresses })
+    Ok(BootEnv::Tcp { way, rank, size, addresses })
 }
 
 /// The address for torchrun. If torchrun's agent listens on the port itself, the
@@ -331,7 +331,7 @@ fn number(lookup: Lookup<'_>, name: &'static str, max: u32) -> Result<u32, EnvEr
     number.ok_or(EnvError::Number { name, value: Excerpt::new(&text) })
 }
 
-impl fmt::Display for Way {
+impl fmt::Display for BootMethod {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Launcher => f.write_str("tsumugi run (TSUMUGI_PVAS_FDS)"),

@@ -29,9 +29,9 @@ pub mod pmix;
 pub mod given;
 pub mod choose;
 
-pub use card::{Card, CardError};
+pub use card::{CardError, RankCard};
 pub use choose::{Boot, ChooseError, choose};
-pub use env::{EnvError, Found, Way};
+pub use env::{BootEnv, BootMethod, EnvError};
 pub use given::Given;
 pub use sys::random_u64;
 

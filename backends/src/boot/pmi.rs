@@ -19,7 +19,7 @@
 
 mod line;
 
-pub use line::{Line, LineError};
+pub use line::{LineError, PmiLine};
 
 use super::sys::{self, Watched};
 use std::fmt::Write as _;
@@ -28,7 +28,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 use tsumugi_core::boot::{
-    BootError, Bootstrap, CARD_BYTES_MAX, HEAD_BYTES, Head, OpenBootstrap, head_of,
+    BootError, Bootstrap, CARD_BYTES_MAX, EndpointHead, HEAD_BYTES, OpenBootstrap, head_of,
 };
 use tsumugi_core::mem::Rank;
 
@@ -46,11 +46,11 @@ pub struct Pmi {
     /// How many cards this rank has published: a key can be written only once.
     round: u32,
     /// The barrier at which this rank has arrived.
-    barrier: Option<Barrier>,
+    barrier: Option<PmiBarrier>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Barrier {
+struct PmiBarrier {
     deadline: Instant,
     /// How the barrier ended; its end may come while the rank waits for another
     /// answer.
@@ -59,7 +59,7 @@ struct Barrier {
 
 /// The data that a key names.
 #[derive(Clone, Copy, Debug)]
-enum Part {
+enum CardPart {
     Head,
     Card,
 }
@@ -102,13 +102,13 @@ impl Pmi {
     }
 
     /// Sends one line, and reads the line that answers it.
-    fn ask(&mut self, line: &str, wanted: &str) -> Result<Line, BootError> {
+    fn ask(&mut self, line: &str, wanted: &str) -> Result<PmiLine, BootError> {
         self.say(line)?;
         let deadline = Instant::now() + self.limit;
         loop {
             let line = self.line(deadline)?;
             let line = line.ok_or(BootError::TimedOut { what: "the PMI server" })?;
-            let answer = Line::parse(&line).map_err(|_| GARBLED)?;
+            let answer = PmiLine::parse(&line).map_err(|_| GARBLED)?;
             match answer.field("cmd") {
                 Some(command) if command == wanted => return Ok(answer),
                 _ if self.ends_barrier(&answer) => {}
@@ -123,9 +123,9 @@ impl Pmi {
 
     /// Keeps an answer that ends the barrier at which this rank waits; returns
     /// whether it is one.
-    fn ends_barrier(&mut self, answer: &Line) -> bool {
+    fn ends_barrier(&mut self, answer: &PmiLine) -> bool {
         match &mut self.barrier {
-            Some(Barrier { is_ok: is_ok @ None, .. })
+            Some(PmiBarrier { is_ok: is_ok @ None, .. })
                 if answer.field("cmd") == Some("barrier_out") =>
             {
                 *is_ok = Some(answer.is_ok());
@@ -165,15 +165,15 @@ impl Pmi {
         }
     }
 
-    fn key(&self, rank: Rank, of: Part, at: usize) -> String {
+    fn key(&self, rank: Rank, of: CardPart, at: usize) -> String {
         let of = match of {
-            Part::Head => "h",
-            Part::Card => "",
+            CardPart::Head => "h",
+            CardPart::Card => "",
         };
         format!("tsumugi-{}-{of}{}-{at}", self.round, rank.0)
     }
 
-    fn put(&mut self, of: Part, bytes: &[u8]) -> Result<(), BootError> {
+    fn put(&mut self, of: CardPart, bytes: &[u8]) -> Result<(), BootError> {
         for (at, value) in values(bytes, self.value_bytes_max).iter().enumerate() {
             let key = self.key(self.rank, of, at);
             let line = format!("cmd=put kvsname={} key={key} value={value}\n", self.kvsname);
@@ -184,7 +184,7 @@ impl Pmi {
         Ok(())
     }
 
-    fn get(&mut self, rank: Rank, of: Part, at: usize) -> Result<String, BootError> {
+    fn get(&mut self, rank: Rank, of: CardPart, at: usize) -> Result<String, BootError> {
         let line = format!("cmd=get kvsname={} key={}\n", self.kvsname, self.key(rank, of, at));
         let answer = self.ask(&line, "get_result")?;
         match answer.field("value") {
@@ -194,7 +194,7 @@ impl Pmi {
     }
 
     /// Copies the bytes that a rank has put, and returns their length.
-    fn read(&mut self, rank: Rank, of: Part, into: &mut [u8]) -> Result<usize, BootError> {
+    fn read(&mut self, rank: Rank, of: CardPart, into: &mut [u8]) -> Result<usize, BootError> {
         let first = self.get(rank, of, 0)?;
         let (length, hex) = first.split_at_checked(PREFIX_BYTES).ok_or(GARBLED)?;
         let len = usize::from_str_radix(length, 16).map_err(|_| GARBLED)?;
@@ -228,19 +228,19 @@ impl Bootstrap for Pmi {
     fn publish(&mut self, card: &[u8]) -> Result<(), BootError> {
         BootError::check_card(card)?;
         self.round += 1;
-        self.put(Part::Head, &head_of(card))?;
-        self.put(Part::Card, card)
+        self.put(CardPart::Head, &head_of(card))?;
+        self.put(CardPart::Card, card)
     }
 
     fn card(&mut self, rank: Rank, card: &mut [u8; CARD_BYTES_MAX]) -> Result<usize, BootError> {
         BootError::check_rank(rank, self.size)?;
-        self.read(rank, Part::Card, card)
+        self.read(rank, CardPart::Card, card)
     }
 
-    fn heads(&mut self, each: &mut dyn FnMut(Rank, &Head)) -> Result<(), BootError> {
+    fn heads(&mut self, each: &mut dyn FnMut(Rank, &EndpointHead)) -> Result<(), BootError> {
         for rank in (0..self.size).map(Rank) {
             let mut head = [0; HEAD_BYTES];
-            if self.read(rank, Part::Head, &mut head)? != HEAD_BYTES {
+            if self.read(rank, CardPart::Head, &mut head)? != HEAD_BYTES {
                 return Err(GARBLED);
             }
             each(rank, &head);
@@ -261,19 +261,19 @@ impl Bootstrap for Pmi {
 
 impl OpenBootstrap for Pmi {
     fn arrive(&mut self) -> Result<(), BootError> {
-        self.barrier = Some(Barrier { deadline: Instant::now() + self.limit, is_ok: None });
+        self.barrier = Some(PmiBarrier { deadline: Instant::now() + self.limit, is_ok: None });
         self.say("cmd=barrier_in\n")
     }
 
     fn has_met(&mut self, within: Duration) -> Result<bool, BootError> {
-        let Some(Barrier { deadline, mut is_ok }) = self.barrier else { return Ok(true) };
+        let Some(PmiBarrier { deadline, mut is_ok }) = self.barrier else { return Ok(true) };
         let until = deadline.min(Instant::now() + within);
         if is_ok.is_none() {
             let Some(line) = self.line(until)? else {
                 let late = BootError::TimedOut { what: "the PMI server" };
                 return if Instant::now() < deadline { Ok(false) } else { Err(late) };
             };
-            let answer = Line::parse(&line).map_err(|_| GARBLED)?;
+            let answer = PmiLine::parse(&line).map_err(|_| GARBLED)?;
             if !self.ends_barrier(&answer) {
                 return Err(GARBLED);
             }

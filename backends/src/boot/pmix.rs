@@ -18,9 +18,9 @@ use std::fmt::Write as _;
 use std::ptr;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
-use sys::{Functions, Info, Proc, Value};
+use sys::{Functions, PmixInfo, Proc, Value};
 use tsumugi_core::boot::{
-    BootError, Bootstrap, CARD_BYTES_MAX, HEAD_BYTES, Head, OpenBootstrap, head_of,
+    BootError, Bootstrap, CARD_BYTES_MAX, EndpointHead, HEAD_BYTES, OpenBootstrap, head_of,
 };
 use tsumugi_core::mem::Rank;
 
@@ -82,7 +82,7 @@ impl Pmix {
     ) -> Result<Option<T>, BootError> {
         let mut value: *mut Value = ptr::null_mut();
         // The limit is needed because a rank that has gone does not answer.
-        let limit = [Info::number(sys::TIMEOUT, CARD_SECONDS)];
+        let limit = [PmixInfo::number(sys::TIMEOUT, CARD_SECONDS)];
         // SAFETY: all arguments outlive the call; the server's value comes as a new
         // one.
         let code = unsafe { (self.functions.get)(of, key.as_ptr(), limit.as_ptr(), 1, &mut value) };
@@ -135,7 +135,7 @@ impl Pmix {
     /// rank's card so that it can be requested.
     fn open(&mut self) -> Result<(), BootError> {
         let Some(card) = self.card.take() else { return Ok(()) };
-        let collect = [Info::on(sys::COLLECT)];
+        let collect = [PmixInfo::on(sys::COLLECT)];
         // SAFETY: no named processes means all processes; the directive outlives
         // the call.
         let code = unsafe { (self.functions.fence)(ptr::null(), 0, collect.as_ptr(), 1) };
@@ -165,7 +165,7 @@ impl Bootstrap for Pmix {
         self.take(rank, "card", card)
     }
 
-    fn heads(&mut self, each: &mut dyn FnMut(Rank, &Head)) -> Result<(), BootError> {
+    fn heads(&mut self, each: &mut dyn FnMut(Rank, &EndpointHead)) -> Result<(), BootError> {
         for rank in (0..self.size).map(Rank) {
             let mut head = [0; HEAD_BYTES];
             if self.take(rank, "head", &mut head)? != HEAD_BYTES {

@@ -11,30 +11,29 @@
 //! All numbers are little-endian. A card comes from the network: its parser
 //! takes any bytes and never reads outside them.
 
-use super::ENDPOINTS_MAX;
-use super::wire::{ADDRESS_BYTES_MAX, KEY_WORDS, Key};
+use super::wire::{ADDRESS_BYTES_MAX, KEY_WORDS, WireKey};
 use core::fmt;
 use tsumugi_core::boot::{BootError, CARD_BYTES_MAX};
 use tsumugi_core::excerpt::Excerpt;
 
 /// The card of a rank; see the module.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Card {
+pub(super) struct EndpointCard {
     pub job: u64,
     /// A number of the provider and the address format; ranks must have the same.
     pub kind: u64,
     /// The name of the network, for the error message of a rank that has another.
     pub name: Excerpt,
-    pub endpoints: Vec<Place>,
+    pub endpoints: Vec<CardEndpoint>,
 }
 
 /// One endpoint of a rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct CardEndpoint {
     pub address: Vec<u8>,
     /// Where the endpoint's directory starts, and the key for it.
     pub origin: u64,
-    pub key: Key,
+    pub key: WireKey,
 }
 
 /// Why a card was refused.
@@ -108,7 +107,7 @@ impl fmt::Display for CardError {
 
 impl std::error::Error for CardError {}
 
-impl Card {
+impl EndpointCard {
     /// A number that differs if ranks cannot communicate, as far as this is visible
     /// without their addresses; never 0.
     pub(super) fn mark(&self) -> u32 {
@@ -172,7 +171,11 @@ impl Card {
             key[..key_bytes].copy_from_slice(reader.take(key_bytes)?);
             let (words, _) = key.as_chunks::<8>();
             let words = core::array::from_fn(|at| u64::from_le_bytes(words[at]));
-            endpoints.push(Place { address, origin, key: Key { bytes: key_bytes as u32, words } });
+            endpoints.push(CardEndpoint {
+                address,
+                origin,
+                key: WireKey { bytes: key_bytes as u32, words },
+            });
         }
         if !reader.rest.is_empty() {
             return Err(CardError::Length { bytes: bytes.len() });
@@ -211,6 +214,9 @@ impl<'b> Reader<'b> {
     }
 }
 
+/// The largest number of endpoints in a card.
+pub const ENDPOINTS_MAX: usize = 16;
+
 /// "TsOf" and the version.
 const START: u64 = u32::from_le_bytes(*b"TsOf") as u64 | 2 << 32;
 
@@ -222,31 +228,31 @@ mod tests {
     use super::*;
     use tsumugi_conformance::Seeded;
 
-    fn place(address: u8) -> Place {
-        Place { address: vec![address; 16], origin: 0x7000, key: Key::of(77) }
+    fn place(address: u8) -> CardEndpoint {
+        CardEndpoint { address: vec![address; 16], origin: 0x7000, key: WireKey::of(77) }
     }
 
-    fn card(endpoints: u8) -> Card {
+    fn card(endpoints: u8) -> EndpointCard {
         let name = Excerpt::new("a network");
-        Card { job: 9, kind: 3, name, endpoints: (0..endpoints).map(place).collect() }
+        EndpointCard { job: 9, kind: 3, name, endpoints: (0..endpoints).map(place).collect() }
     }
 
     #[test]
     fn a_card_is_read_as_it_was_written() {
         let mut long = card(4);
-        long.endpoints[2].key = Key { bytes: 80, words: [5; KEY_WORDS] };
+        long.endpoints[2].key = WireKey { bytes: 80, words: [5; KEY_WORDS] };
         for card in [card(1), long, card(16)] {
-            assert_eq!(Card::parse(&card.to_bytes(), &self::card(1)), Ok(card));
+            assert_eq!(EndpointCard::parse(&card.to_bytes(), &self::card(1)), Ok(card));
         }
     }
 
     #[test]
     fn other_jobs_and_providers_are_refused() {
         let own = card(1);
-        let parse = |card: Card| Card::parse(&card.to_bytes(), &own);
-        assert_eq!(parse(Card { job: 8, ..card(1) }), Err(CardError::Job { job: 8 }));
+        let parse = |card: EndpointCard| EndpointCard::parse(&card.to_bytes(), &own);
+        assert_eq!(parse(EndpointCard { job: 8, ..card(1) }), Err(CardError::Job { job: 8 }));
         let theirs = Excerpt::new("another network");
-        let other = parse(Card { kind: 4, name: theirs, ..card(1) }).unwrap_err();
+        let other = parse(EndpointCard { kind: 4, name: theirs, ..card(1) }).unwrap_err();
         assert_eq!(other, CardError::Kind { theirs, own: own.name });
         let networks = "its network is another network, this rank's is a network: ";
         assert!(other.to_string().starts_with(networks), "{other}");
@@ -256,20 +262,20 @@ mod tests {
         assert_eq!(parse(short), Err(length));
         let mut bytes = own.to_bytes();
         bytes[4] = 9;
-        let older = Card::parse(&bytes, &own).unwrap_err().to_string();
+        let older = EndpointCard::parse(&bytes, &own).unwrap_err().to_string();
         let versions = "it uses version 9 of the network protocol, this rank version 2: ";
         assert!(older.starts_with(versions), "{older}");
         bytes[0] = b'?';
-        assert!(matches!(Card::parse(&bytes, &own), Err(CardError::Form { .. })));
+        assert!(matches!(EndpointCard::parse(&bytes, &own), Err(CardError::Form { .. })));
         let none = CardError::Number { name: "number of endpoints", value: 0 };
         assert_eq!(parse(card(0)), Err(none));
     }
 
     #[test]
     fn a_mark_depends_on_the_network_and_not_on_the_rank() {
-        let other = Card { job: 1, endpoints: vec![place(9)], ..card(3) };
+        let other = EndpointCard { job: 1, endpoints: vec![place(9)], ..card(3) };
         assert_eq!(card(1).mark(), other.mark());
-        assert_ne!(card(1).mark(), Card { kind: 4, ..card(1) }.mark());
+        assert_ne!(card(1).mark(), EndpointCard { kind: 4, ..card(1) }.mark());
         let mut longer = card(1);
         longer.endpoints[0].address.push(0);
         assert_ne!(card(1).mark(), longer.mark());
@@ -279,24 +285,27 @@ mod tests {
     fn cut_and_longer_cards_are_refused() {
         let (own, bytes) = (card(1), card(3).to_bytes());
         for end in 0..bytes.len() {
-            assert!(Card::parse(&bytes[..end], &own).is_err(), "cut at {end}");
+            assert!(EndpointCard::parse(&bytes[..end], &own).is_err(), "cut at {end}");
         }
         let mut longer = bytes.clone();
         longer.push(0);
-        assert_eq!(Card::parse(&longer, &own), Err(CardError::Length { bytes: longer.len() }));
-        assert!(Card::parse(&vec![0; 1 << 16], &own).is_err());
+        assert_eq!(
+            EndpointCard::parse(&longer, &own),
+            Err(CardError::Length { bytes: longer.len() })
+        );
+        assert!(EndpointCard::parse(&vec![0; 1 << 16], &own).is_err());
     }
 
     #[test]
     fn numbers_are_accepted_up_to_their_limits() {
         let own = card(1);
-        let parse = |card: &Card| Card::parse(&card.to_bytes(), &own);
+        let parse = |card: &EndpointCard| EndpointCard::parse(&card.to_bytes(), &own);
         let number = |name, value| CardError::Number { name, value };
         assert!(parse(&card(ENDPOINTS_MAX as u8)).is_ok());
         assert_eq!(parse(&card(17)), Err(number("number of endpoints", 17)));
         let key = |bytes| {
             let mut card = card(2);
-            card.endpoints[1].key = Key { bytes, words: [0; KEY_WORDS] };
+            card.endpoints[1].key = WireKey { bytes, words: [0; KEY_WORDS] };
             parse(&card).map(|card| card.endpoints[1].key.bytes)
         };
         assert_eq!((key(1), key(80)), (Ok(1), Ok(80)));
@@ -304,30 +313,34 @@ mod tests {
         let mut bytes = own.to_bytes();
         let at = bytes.len() - 10;
         bytes[at..at + 2].copy_from_slice(&81u16.to_le_bytes());
-        assert_eq!(Card::parse(&bytes, &own), Err(number("key length", 81)));
-        let longest = Card { name: Excerpt::new(&"n".repeat(31)), ..card(1) };
+        assert_eq!(EndpointCard::parse(&bytes, &own), Err(number("key length", 81)));
+        let longest = EndpointCard { name: Excerpt::new(&"n".repeat(31)), ..card(1) };
         assert_eq!(parse(&longest).map(|card| card.name.as_str().len()), Ok(31));
         let mut bytes = longest.to_bytes();
         bytes[24..26].copy_from_slice(&32u16.to_le_bytes());
         let name = "length of its network's name";
-        assert_eq!(Card::parse(&bytes, &own), Err(number(name, 32)));
-        assert!(parse(&Card { name: Excerpt::new(""), ..card(1) }).is_ok());
+        assert_eq!(EndpointCard::parse(&bytes, &own), Err(number(name, 32)));
+        assert!(parse(&EndpointCard { name: Excerpt::new(""), ..card(1) }).is_ok());
     }
 
     #[test]
     fn a_card_beyond_the_longest_length_is_refused() {
         let long = |name: usize| {
             let address = vec![1; 111];
-            let place = Place { address, origin: 1, key: Key { bytes: 1, words: [0; KEY_WORDS] } };
+            let place = CardEndpoint {
+                address,
+                origin: 1,
+                key: WireKey { bytes: 1, words: [0; KEY_WORDS] },
+            };
             let name = Excerpt::new(&"n".repeat(name));
-            Card { name, endpoints: vec![place; 8], ..card(1) }
+            EndpointCard { name, endpoints: vec![place; 8], ..card(1) }
         };
         let rest = CARD_BYTES_MAX - long(0).to_bytes().len();
         assert!(rest < NAME_BYTES_MAX);
-        assert!(Card::parse(&long(rest).to_bytes(), &long(0)).is_ok());
+        assert!(EndpointCard::parse(&long(rest).to_bytes(), &long(0)).is_ok());
         let bytes = CARD_BYTES_MAX + 1;
         let error = CardError::Length { bytes };
-        assert_eq!(Card::parse(&long(rest + 1).to_bytes(), &long(0)), Err(error));
+        assert_eq!(EndpointCard::parse(&long(rest + 1).to_bytes(), &long(0)), Err(error));
     }
 
     #[test]
@@ -341,7 +354,7 @@ mod tests {
                 bytes[at] = seeded.next() as u8;
             }
             bytes.truncate(seeded.below(bytes.len() as u64 + 40) as usize);
-            if let Ok(card) = Card::parse(&bytes, &own) {
+            if let Ok(card) = EndpointCard::parse(&bytes, &own) {
                 assert!(card.endpoints.iter().all(|place| place.address.len() == 16));
             }
         }

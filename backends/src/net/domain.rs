@@ -1,79 +1,90 @@
-//! The domain of a rank: its rails, opened.
+//! The domain of a rank: its NIC endpoints, opened.
 
 use super::ENDPOINTS_MAX;
-use super::card::{Card, CardError, Place};
-use super::endpoint::NetEndpoint;
-use super::failure::Failure;
-use super::packet::SendError;
-use super::rail::{Limits, Rail, Shared};
-use super::unfit::Unfit;
-use super::wire::Wire;
+use super::assemble_error::AssembleError;
+use super::card::{CardEndpoint, CardError, EndpointCard};
+use super::failure::DeviceFailure;
+use super::nic_endpoint::{DomainShared, Limits, NicEndpoint};
+use super::packet::PacketError;
+use super::probe_report::ProbeReport;
+use super::wire::NetWire;
 use core::fmt;
 use core::ptr::NonNull;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use tsumugi_core::backend::{Capabilities, Domain};
 use tsumugi_core::boot::{BootError, CARD_BYTES_MAX};
 use tsumugi_core::excerpt::Excerpt;
-use tsumugi_core::mem::{
-    Access, Need, Rank, Region, RegionKey, RegionTable, RegisterError, RemoteAddr,
-};
+use tsumugi_core::mem::{Access, Rank, Region, RegionKey, RegionTable, RegisterError};
 use tsumugi_core::sync::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// A rank's device, opened and probed.
 ///
 /// At start the caller opens it, publishes [`card`](Self::card), waits for all
 /// ranks, and passes a source of the peers' cards to [`find`](Self::find).
-pub struct NetDomain<W: Wire> {
-    pub(super) rails: Vec<Mutex<Rail<W>>>,
-    /// The rails that no endpoint uses.
-    idle: Mutex<Vec<usize>>,
-    pub(super) shared: Shared,
-    pub(crate) about: W::About,
-    capabilities: Capabilities,
-    limits: Limits,
+pub struct NetDomain<W: NetWire> {
+    pub(super) nics: Vec<Mutex<NicEndpoint<W>>>,
+    /// The NIC endpoints that no endpoint uses.
+    pub(super) idle: Mutex<Vec<usize>>,
+    pub(super) shared: DomainShared,
+    pub(crate) description: W::Description,
+    probed: ProbeReport,
+    pub(super) capabilities: Capabilities,
+    pub(super) limits: Limits,
     is_device: bool,
     card: Vec<u8>,
 }
 
-/// The properties that all rails of a rank share.
+/// The properties that all NIC endpoints of a rank share.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Traits {
+pub struct Traits {
+    /// The rank.
     pub rank: Rank,
+    /// The number of ranks of the job.
     pub size: u32,
+    /// A number that all ranks of the job have and no other job has.
     pub job: u64,
     /// A number of the address form: ranks can communicate if they have the same.
     pub kind: u64,
+    /// Whether the device's atomics and the processor's exclude each other.
     pub device_atomics: bool,
     /// Whether aligned words are written and read whole.
     pub is_device: bool,
+    /// Whether a put that has completed has landed.
     pub remote_completion: bool,
 }
 
-impl<W: Wire> NetDomain<W> {
-    pub(crate) fn assemble(
-        rails: Vec<Rail<W>>,
-        about: W::About,
+impl<W: NetWire> NetDomain<W> {
+    /// Makes a domain of opened NIC endpoints, of which there is at least one.
+    ///
+    /// # Errors
+    ///
+    /// [`AssembleError::Address`] if a wire does not report its address;
+    /// [`AssembleError::CardTooLong`] if the addresses do not fit in a card.
+    pub fn assemble(
+        nics: Vec<NicEndpoint<W>>,
+        description: W::Description,
+        probed: ProbeReport,
         traits: Traits,
-    ) -> Result<Self, Unfit> {
-        debug_assert!((1..=ENDPOINTS_MAX).contains(&rails.len()));
+    ) -> Result<Self, AssembleError> {
+        debug_assert!((1..=ENDPOINTS_MAX).contains(&nics.len()));
         let Traits { rank, size, job, kind, device_atomics, is_device, remote_completion } = traits;
-        let places = rails.iter().map(place).collect::<Result<_, Unfit>>()?;
-        let name = Excerpt::new(&format!("{} {about}", W::NAME));
-        let card = Card { job, kind, name, endpoints: places };
+        let places = nics.iter().map(place).collect::<Result<_, AssembleError>>()?;
+        let name = Excerpt::new(&format!("{} {description}", W::NAME));
+        let card = EndpointCard { job, kind, name, endpoints: places };
         let bytes = card.to_bytes();
         if bytes.len() > CARD_BYTES_MAX {
-            return Err(Unfit::CardTooLong { bytes: bytes.len() });
+            return Err(AssembleError::CardTooLong { bytes: bytes.len() });
         }
         let capabilities = Capabilities {
             name: W::NAME,
             load_store: false,
             device_atomics,
             inline_bytes_max: 0,
-            in_flight_max: rails[0].flights.len(),
+            in_flight_max: nics[0].flights.len(),
             in_order: false,
             remote_completion,
         };
-        let shared = Shared {
+        let shared = DomainShared {
             rank,
             size,
             job: AtomicU64::new(job),
@@ -84,10 +95,20 @@ impl<W: Wire> NetDomain<W> {
             lost_count: AtomicUsize::new(0),
             kept: AtomicU32::new(0),
         };
-        let idle = Mutex::new((0..rails.len()).rev().collect());
-        let limits = rails[0].limits;
-        let rails = rails.into_iter().map(Mutex::new).collect();
-        Ok(Self { rails, idle, shared, about, capabilities, limits, is_device, card: bytes })
+        let idle = Mutex::new((0..nics.len()).rev().collect());
+        let limits = nics[0].limits;
+        let nics = nics.into_iter().map(Mutex::new).collect();
+        Ok(Self {
+            nics,
+            idle,
+            shared,
+            description,
+            probed,
+            capabilities,
+            limits,
+            is_device,
+            card: bytes,
+        })
     }
 
     /// The data that peers need of this rank: at most [`CARD_BYTES_MAX`] bytes, for
@@ -127,7 +148,7 @@ impl<W: Wire> NetDomain<W> {
     /// A number that is equal on ranks that can communicate; it can be compared
     /// before the ranks' cards are known.
     pub fn mark(&self) -> u32 {
-        self.shared.own.get().map_or(0, Card::mark)
+        self.shared.own.get().map_or(0, EndpointCard::mark)
     }
 
     /// Checks from a rank's card that the rank is on the same network.
@@ -145,7 +166,7 @@ impl<W: Wire> NetDomain<W> {
     /// - [`CardError::Number`]: a number in the card is out of its range.
     pub fn check(&self, card: &[u8]) -> Result<(), CardError> {
         let own = self.shared.own.get().expect("a domain is opened with its own card");
-        Card::parse(card, own).map(drop)
+        EndpointCard::parse(card, own).map(drop)
     }
 
     /// Sets the job number that packets carry, if it was not known when the cards
@@ -154,8 +175,8 @@ impl<W: Wire> NetDomain<W> {
     pub fn join(&self, job: u64) {
         // Relaxed: a thread that uses the number got the domain after this.
         self.shared.job.store(job, Ordering::Relaxed);
-        for index in 0..self.rails.len() {
-            self.rail(index).wire.join(job);
+        for index in 0..self.nics.len() {
+            self.nic(index).wire.join(job);
         }
     }
 
@@ -185,42 +206,42 @@ impl<W: Wire> NetDomain<W> {
         unsafe { self.show(region) }
     }
 
-    /// Sends a packet from endpoint `index`, as [`NetEndpoint::try_send`] does; the
+    /// Sends a packet from endpoint `index`, as [`NetEndpoint::try_send`](super::NetEndpoint::try_send) does; the
     /// caller need not own the endpoint.
     ///
     /// # Errors
     ///
-    /// A [`SendError`], and nothing was sent:
+    /// A [`PacketError`], and nothing was sent:
     ///
-    /// - [`SendError::Full`]: no buffer is free, the provider accepts nothing now, the
+    /// - [`PacketError::Full`]: no buffer is free, the provider accepts nothing now, the
     ///   rank's card has not come yet, or another thread uses the endpoint. The caller
     ///   must try again later.
-    /// - [`SendError::TooLong`]: `bytes` is longer than a packet.
-    /// - [`SendError::Addr`]: the rank does not exist, has died, or cannot be reached.
-    pub fn try_send(&self, index: usize, to: Rank, bytes: &[u8]) -> Result<(), SendError> {
-        let Some(mut rail) = self.try_rail(index) else { return Err(SendError::Full) };
-        rail.try_send(&self.shared, to, bytes)
+    /// - [`PacketError::TooLong`]: `bytes` is longer than a packet.
+    /// - [`PacketError::Addr`]: the rank does not exist, has died, or cannot be reached.
+    pub fn try_send(&self, index: usize, to: Rank, bytes: &[u8]) -> Result<(), PacketError> {
+        let Some(mut nic) = self.try_rail(index) else { return Err(PacketError::Full) };
+        nic.try_send(&self.shared, to, bytes)
     }
 
     /// Sends a packet from endpoint `index` to a rank that was declared dead with
-    /// [`strike`](Self::strike), so that the rank learns of that, if the wire can
+    /// [`mark_dead`](Self::mark_dead), so that the rank learns of that, if the wire can
     /// still reach it: everything else to that rank is refused.
     ///
     /// # Errors
     ///
-    /// A [`SendError`], and nothing was sent:
+    /// A [`PacketError`], and nothing was sent:
     ///
-    /// - [`SendError::Full`]: no buffer is free, the provider accepts nothing now, or
+    /// - [`PacketError::Full`]: no buffer is free, the provider accepts nothing now, or
     ///   another thread uses the endpoint. The caller must try again later.
-    /// - [`SendError::TooLong`]: `bytes` is longer than a packet.
-    /// - [`SendError::Addr`]: the rank was not declared dead, no operation or packet
+    /// - [`PacketError::TooLong`]: `bytes` is longer than a packet.
+    /// - [`PacketError::Addr`]: the rank was not declared dead, no operation or packet
     ///   had gone to it before, or the connection to it is closed.
-    pub fn tell_lost(&self, index: usize, to: Rank, bytes: &[u8]) -> Result<(), SendError> {
-        let Some(mut rail) = self.try_rail(index) else { return Err(SendError::Full) };
-        if bytes.len() > rail.packet_bytes_max() {
-            return Err(SendError::TooLong { bytes: bytes.len(), max: rail.packet_bytes_max() });
+    pub fn notify_dead(&self, index: usize, to: Rank, bytes: &[u8]) -> Result<(), PacketError> {
+        let Some(mut nic) = self.try_rail(index) else { return Err(PacketError::Full) };
+        if bytes.len() > nic.packet_bytes_max() {
+            return Err(PacketError::TooLong { bytes: bytes.len(), max: nic.packet_bytes_max() });
         }
-        rail.tell_lost(&self.shared, to, bytes)
+        nic.notify_dead(&self.shared, to, bytes)
     }
 
     /// Prepares endpoint `index` for a sleep on its
@@ -228,22 +249,33 @@ impl<W: Wire> NetDomain<W> {
     ///
     /// [`Endpoint::arm`]: tsumugi_core::backend::Endpoint::arm
     pub fn arm(&self, index: usize) -> bool {
-        self.try_rail(index).is_some_and(|mut rail| rail.arm())
+        self.try_rail(index).is_some_and(|mut nic| nic.arm())
     }
 
-    /// The descriptor of endpoint `index`; see [`NetEndpoint::event`].
+    /// The descriptor of endpoint `index`; see
+    /// [`NetEndpoint::event`](super::NetEndpoint::event).
     pub fn event(&self, index: usize) -> Option<std::os::fd::RawFd> {
-        self.rail(index).wire.event()
+        self.nic(index).wire.event()
     }
 
     /// The bytes of the longest packet.
     pub fn packet_bytes_max(&self) -> usize {
-        self.rail(0).packet_bytes_max()
+        self.nic(0).packet_bytes_max()
+    }
+
+    /// The results of the trials.
+    pub fn probed(&self) -> &ProbeReport {
+        &self.probed
+    }
+
+    /// The description of the opened device.
+    pub fn description(&self) -> &W::Description {
+        &self.description
     }
 
     /// The number of endpoints.
     pub fn endpoints(&self) -> usize {
-        self.rails.len()
+        self.nics.len()
     }
 
     /// Whether puts and gets may be in flight together with packets. If not, a job
@@ -292,23 +324,13 @@ impl<W: Wire> NetDomain<W> {
     /// once; operations in flight at the next poll, except for gets, which end when
     /// the device releases their buffers, unless the buffers lie in the region of
     /// [`keep`](Self::keep).
-    pub fn strike(&self, rank: Rank) {
+    pub fn mark_dead(&self, rank: Rank) {
         let mut lost = self.shared.lost.lock().expect("no thread panics while it holds this lock");
         if !lost.contains(&rank) {
             lost.push(rank);
-            // Release: pairs with the Acquire in `Rail::see_losses`.
+            // Release: pairs with the Acquire in `NicEndpoint::end_lost_ops`.
             self.shared.lost_count.store(lost.len(), Ordering::Release);
         }
-    }
-
-    /// An endpoint, if one is left.
-    pub fn try_endpoint(&self) -> Option<NetEndpoint<'_, W>> {
-        let index = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop()?;
-        Some(NetEndpoint::new(self, index))
-    }
-
-    pub(super) fn give_back(&self, index: usize) {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(index);
     }
 
     /// Registers a region of this rank's table with the devices.
@@ -316,16 +338,21 @@ impl<W: Wire> NetDomain<W> {
     /// # Safety
     ///
     /// The memory must fulfil the contract of `register`.
-    unsafe fn show(&self, region: Region) -> Result<Region, RegisterError> {
+    pub(super) unsafe fn show(&self, region: Region) -> Result<Region, RegisterError> {
         let Region { key, base, bytes, access } = region;
         if access == Access::Local && !self.limits.local_mr {
             return Ok(region);
         }
-        for index in 0..self.rails.len() {
+        for index in 0..self.nics.len() {
             // SAFETY: the caller keeps the same contract.
-            let registered = unsafe { self.rail(index).register(key, base, bytes, access) };
+            let registered = unsafe { self.nic(index).register(key, base, bytes, access) };
             if let Err(code) = registered {
-                self.rail(index).failures.add(Failure::new(Some(self.shared.rank), None, code, 0));
+                self.nic(index).failures.add(DeviceFailure::new(
+                    Some(self.shared.rank),
+                    None,
+                    code,
+                    0,
+                ));
                 self.unregister(key);
                 return Err(RegisterError::OutOfReach { base: base.as_ptr() as usize, bytes });
             }
@@ -334,78 +361,23 @@ impl<W: Wire> NetDomain<W> {
     }
 
     #[inline]
-    pub(super) fn try_rail(&self, index: usize) -> Option<MutexGuard<'_, Rail<W>>> {
-        self.rails[index].try_lock().ok()
+    pub(super) fn try_rail(&self, index: usize) -> Option<MutexGuard<'_, NicEndpoint<W>>> {
+        self.nics[index].try_lock().ok()
     }
 
-    fn rail(&self, index: usize) -> MutexGuard<'_, Rail<W>> {
-        self.rails[index].lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl<W: Wire> Domain for NetDomain<W> {
-    type Endpoint<'d>
-        = NetEndpoint<'d, W>
-    where
-        W: 'd;
-
-    fn capabilities(&self) -> Capabilities {
-        self.capabilities
-    }
-
-    fn rank(&self) -> Rank {
-        self.shared.rank
-    }
-
-    fn size(&self) -> u32 {
-        self.shared.size
-    }
-
-    unsafe fn register(
-        &self,
-        base: NonNull<u8>,
-        bytes: u64,
-        access: Access,
-    ) -> Result<Region, RegisterError> {
-        // SAFETY: the caller keeps the contract of `register`.
-        let region = unsafe { self.shared.table.register(base, bytes, access)? };
-        // SAFETY: as above.
-        unsafe { self.show(region) }
-    }
-
-    fn unregister(&self, key: RegionKey) -> bool {
-        // The devices first: meanwhile the slot must not go to another region.
-        let place = RemoteAddr { rank: self.shared.rank, key, offset: 0 };
-        let is_for = |need| self.shared.table.resolve(place, 0, need).is_ok();
-        if !is_for(Need::Local) {
-            return false;
-        }
-        let is_shown = self.limits.local_mr || is_for(Need::Read);
-        for index in (0..self.rails.len()).filter(|_| is_shown) {
-            self.rail(index).unregister(key);
-        }
-        self.shared.table.unregister(key)
-    }
-
-    /// # Panics
-    ///
-    /// If all endpoints are in use; [`try_endpoint`](Self::try_endpoint) returns
-    /// `None` then.
-    fn endpoint(&self) -> NetEndpoint<'_, W> {
-        let count = self.rails.len();
-        self.try_endpoint()
-            .unwrap_or_else(|| panic!("all {count} endpoints of the domain are in use"))
+    pub(super) fn nic(&self, index: usize) -> MutexGuard<'_, NicEndpoint<W>> {
+        self.nics[index].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<W: Wire> fmt::Debug for NetDomain<W> {
+impl<W: NetWire> fmt::Debug for NetDomain<W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} domain ({}, {} endpoints)", W::NAME, self.about, self.rails.len())
+        write!(f, "{} domain ({}, {} endpoints)", W::NAME, self.description, self.nics.len())
     }
 }
 
-fn place<W: Wire>(rail: &Rail<W>) -> Result<Place, Unfit> {
-    let address = rail.wire.address().map_err(Unfit::Address)?;
-    let (origin, key) = rail.directory_place();
-    Ok(Place { address, origin, key })
+fn place<W: NetWire>(nic: &NicEndpoint<W>) -> Result<CardEndpoint, AssembleError> {
+    let address = nic.wire.address().map_err(AssembleError::Address)?;
+    let (origin, key) = nic.directory_place();
+    Ok(CardEndpoint { address, origin, key })
 }

@@ -6,16 +6,16 @@ use tsumugi_core::op::Kind;
 
 /// The failures of operations, for messages to the user.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Failures {
+pub struct DeviceFailures {
     /// The number of failures.
     pub count: u64,
     /// The last failure.
-    pub last: Option<Failure>,
+    pub last: Option<DeviceFailure>,
 }
 
 /// One failure of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Failure {
+pub struct DeviceFailure {
     /// The rank that owns the memory; `None` if it is not known.
     pub peer: Option<Rank>,
     /// The kind of the operation; `None` for packets, reads of a peer's directory,
@@ -29,15 +29,15 @@ pub struct Failure {
     pub card: Option<CardError>,
 }
 
-impl Failures {
+impl DeviceFailures {
     #[cold]
-    pub(super) fn add(&mut self, failure: Failure) {
+    pub(super) fn add(&mut self, failure: DeviceFailure) {
         self.count += 1;
         self.last = Some(failure);
     }
 }
 
-impl Failure {
+impl DeviceFailure {
     pub(super) const fn new(
         peer: Option<Rank>,
         kind: Option<Kind>,
@@ -48,7 +48,7 @@ impl Failure {
     }
 }
 
-impl core::fmt::Display for Failure {
+impl core::fmt::Display for DeviceFailure {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self.kind {
             Some(kind) => write!(f, "{kind:?}")?,

@@ -7,22 +7,22 @@
 //!                 └─ no answer: the peer is lost
 //! ```
 
-use super::failure::Failure;
-use super::flight::{Flight, State};
+use super::failure::DeviceFailure;
+use super::in_flight::{InFlightOp, InFlightState};
 use super::memory::{Listing, SLOT_BYTES};
-use super::rail::{Rail, Shared, SlotRead};
+use super::nic_endpoint::{DomainShared, NicEndpoint, SlotRead};
 use super::scratch::Context;
-use super::wire::{Far, Wire};
+use super::wire::{NetWire, RemoteBuffer};
 use core::ffi::c_int;
 use libc::{EAGAIN, EINPROGRESS};
 use tsumugi_core::mem::AddrError;
 use tsumugi_core::op::Op;
 
-impl<W: Wire> Rail<W> {
+impl<W: NetWire> NicEndpoint<W> {
     /// Reads the directory slot of an operation's region, unless a read of that
     /// slot is under way. If there is no room, a later poll tries again.
-    pub(super) fn look_up(&mut self, shared: &Shared, at: usize) {
-        let Flight { op, since, .. } = self.flights[at];
+    pub(super) fn read_directory(&mut self, shared: &DomainShared, at: usize) {
+        let InFlightOp { op, since, .. } = self.flights[at];
         let (rank, slot) = (op.remote.rank, op.remote.key.index());
         let serves =
             |read: &SlotRead| read.rank == rank && read.slot == slot && read.serial > since;
@@ -43,9 +43,9 @@ impl<W: Wire> Rail<W> {
     }
 
     /// Posts a read of a directory slot, or gives the read up.
-    pub(super) fn read_slot(&mut self, shared: &Shared, read: usize) {
+    pub(super) fn read_slot(&mut self, shared: &DomainShared, read: usize) {
         let Some(SlotRead { rank, slot, .. }) = self.reads[read] else { return };
-        if self.must_wait() || self.must_pause(rank) {
+        if self.must_wait() || self.must_back_off(rank) {
             self.reads[read] = None;
             return;
         }
@@ -54,7 +54,7 @@ impl<W: Wire> Rail<W> {
             return;
         };
         let addr = peer.origin + (slot * SLOT_BYTES) as u64;
-        let far = Far { peer: peer.addr, addr, key: peer.key };
+        let far = RemoteBuffer { peer: peer.addr, addr, key: peer.key };
         let near = self.scratch.near(self.scratch.slot(read));
         let context = self.scratch.context(Context::Read(read));
         // SAFETY: the scratch slot belongs to this read; no other operation uses
@@ -68,9 +68,12 @@ impl<W: Wire> Rail<W> {
         }
         if answer != 0 {
             let given_up = self.reads[read].take();
-            if answer != -EAGAIN && answer != -EINPROGRESS && !self.is_early(rank, -answer) {
-                self.failures.add(Failure::new(Some(rank), None, -answer, 0));
-                self.judge(given_up.expect("the read was begun above"), None);
+            if answer != -EAGAIN
+                && answer != -EINPROGRESS
+                && !self.is_not_yet_reachable(rank, -answer)
+            {
+                self.failures.add(DeviceFailure::new(Some(rank), None, -answer, 0));
+                self.end_decided(given_up.expect("the read was begun above"), None);
             }
         }
     }
@@ -82,7 +85,7 @@ impl<W: Wire> Rail<W> {
     }
 
     /// Handles a directory slot that has come.
-    pub(super) fn slot_arrived(&mut self, shared: &Shared, at: usize) {
+    pub(super) fn slot_arrived(&mut self, shared: &DomainShared, at: usize) {
         let Some(read) = &mut self.reads[at] else { return };
         // SAFETY: the scratch slot belongs to this read, and the device has
         // finished with it.
@@ -102,7 +105,7 @@ impl<W: Wire> Rail<W> {
         }
     }
 
-    fn learn(&mut self, shared: &Shared, read: SlotRead, listing: Option<Listing>) {
+    fn learn(&mut self, shared: &DomainShared, read: SlotRead, listing: Option<Listing>) {
         if let Some(listing) = &listing
             && let Ok(Some(peer)) = self.peer(shared, read.rank)
         {
@@ -113,25 +116,25 @@ impl<W: Wire> Rail<W> {
                     }
                 }
                 Err(code) => {
-                    self.failures.add(Failure::new(Some(read.rank), None, code, 0));
-                    return self.judge(read, None);
+                    self.failures.add(DeviceFailure::new(Some(read.rank), None, code, 0));
+                    return self.end_decided(read, None);
                 }
             }
         }
-        self.judge(read, Some(listing));
+        self.end_decided(read, Some(listing));
     }
 
     /// Ends the operations for which a directory read is decisive: those that
     /// waited for the read and have a key that is not in the slot. `None`: there
     /// was no answer.
-    pub(super) fn judge(&mut self, read: SlotRead, answer: Option<Option<Listing>>) {
+    pub(super) fn end_decided(&mut self, read: SlotRead, answer: Option<Option<Listing>>) {
         let waiting: Vec<usize> = self.later.iter().map(|&at| at as usize).collect();
         for at in waiting {
-            let Flight { op, state, since, .. } = self.flights[at];
+            let InFlightOp { op, state, since, .. } = self.flights[at];
             let is_of = op.remote.rank == read.rank
                 && op.remote.key.index() == read.slot
                 && since < read.serial
-                && matches!(state, State::Waiting | State::Doubtful)
+                && matches!(state, InFlightState::Waiting | InFlightState::Verifying)
                 && self.cache_lacks(&op, state);
             if !is_of {
                 continue;
@@ -141,7 +144,7 @@ impl<W: Wire> Rail<W> {
                 None => lost,
                 Some(listing) => match listing.is_some_and(|found| found.key == op.remote.key) {
                     // The key is there, but the device has refused the operation.
-                    true if state == State::Doubtful => lost,
+                    true if state == InFlightState::Verifying => lost,
                     true => continue,
                     false => Err(AddrError::StaleKey { addr: op.remote }),
                 },
@@ -152,8 +155,9 @@ impl<W: Wire> Rail<W> {
 
     /// Whether an operation lacks its region; one that only waits for room in the
     /// queue does not.
-    fn cache_lacks(&self, op: &Op, state: State) -> bool {
-        state == State::Doubtful || self.cache.find(op.remote.rank, op.remote.key).is_none()
+    fn cache_lacks(&self, op: &Op, state: InFlightState) -> bool {
+        state == InFlightState::Verifying
+            || self.cache.find(op.remote.rank, op.remote.key).is_none()
     }
 }
 

@@ -21,7 +21,7 @@
 //! The cache holds a fixed number of regions, in sets of four; a region that was
 //! evicted is read again.
 
-use super::wire::{Far, KEY_WORDS, Key, Mr};
+use super::wire::{KEY_WORDS, Mr, RemoteBuffer, WireKey};
 use core::ptr::NonNull;
 use tsumugi_core::mem::{Access, AddrError, Need, Rank, RegionKey, RemoteAddr};
 use tsumugi_core::sync::mapped::{AtomicU64, Ordering};
@@ -36,7 +36,7 @@ pub(super) struct Listing {
     pub origin: u64,
     /// The offset of the region's start in its cache line, for alignment.
     pub skew: u64,
-    pub raw: Key,
+    pub raw: WireKey,
 }
 
 /// The error of a slot that changed while it was read.
@@ -75,7 +75,8 @@ impl Listing {
         if key.generation() == 0 || !is_open || !is_sound {
             return Ok(None);
         }
-        let raw = Key { bytes: words[5] as u32, words: core::array::from_fn(|at| words[6 + at]) };
+        let raw =
+            WireKey { bytes: words[5] as u32, words: core::array::from_fn(|at| words[6 + at]) };
         let (bytes, origin, skew) = (words[2], words[3], words[4]);
         Ok(Some(Self { key, access, bytes, origin, skew, raw }))
     }
@@ -165,26 +166,26 @@ impl Directory {
 }
 
 /// The location cache of one endpoint: regions of its peers.
-pub(super) struct Cache {
-    known: Vec<Option<Known>>,
+pub(super) struct RegionCache {
+    known: Vec<Option<CachedRegion>>,
     turn: usize,
 }
 
 /// A region of a peer.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Known {
+pub(super) struct CachedRegion {
     pub rank: Rank,
     pub listing_key: RegionKey,
     access: u32,
     bytes: u64,
     skew: u64,
     /// The region's start.
-    pub far: Far,
+    pub far: RemoteBuffer,
 }
 
-impl Cache {
+impl RegionCache {
     /// The bytes of a cache.
-    pub(super) const BYTES: usize = SETS * WAYS * size_of::<Option<Known>>();
+    pub(super) const BYTES: usize = SETS * WAYS * size_of::<Option<CachedRegion>>();
 
     pub(super) fn new() -> Self {
         Self { known: vec![None; SETS * WAYS], turn: 0 }
@@ -192,7 +193,7 @@ impl Cache {
 
     /// The region, if it is in the cache under exactly this key.
     #[inline]
-    pub(super) fn find(&self, rank: Rank, key: RegionKey) -> Option<&Known> {
+    pub(super) fn find(&self, rank: Rank, key: RegionKey) -> Option<&CachedRegion> {
         let start = set(rank, key) * WAYS;
         self.known[start..start + WAYS]
             .iter()
@@ -207,29 +208,30 @@ impl Cache {
         listing: &Listing,
         peer: u64,
         key: u64,
-    ) -> Option<Known> {
+    ) -> Option<CachedRegion> {
         let start = set(rank, listing.key) * WAYS;
         let ways = &self.known[start..start + WAYS];
-        let same_slot =
-            |known: &Known| known.rank == rank && known.listing_key.index() == listing.key.index();
+        let same_slot = |known: &CachedRegion| {
+            known.rank == rank && known.listing_key.index() == listing.key.index()
+        };
         let way = (ways.iter().position(|known| known.as_ref().is_some_and(same_slot)))
             .or_else(|| ways.iter().position(Option::is_none))
             .unwrap_or_else(|| {
                 self.turn += 1;
                 self.turn % WAYS
             });
-        self.known[start + way].replace(Known {
+        self.known[start + way].replace(CachedRegion {
             rank,
             listing_key: listing.key,
             access: listing.access,
             bytes: listing.bytes,
             skew: listing.skew,
-            far: Far { peer, addr: listing.origin, key },
+            far: RemoteBuffer { peer, addr: listing.origin, key },
         })
     }
 
     /// Removes the regions for which `of` is true, and returns the device's keys.
-    pub(super) fn forget(&mut self, mut of: impl FnMut(&Known) -> bool) -> Vec<u64> {
+    pub(super) fn forget(&mut self, mut of: impl FnMut(&CachedRegion) -> bool) -> Vec<u64> {
         let mut keys = Vec::new();
         for place in &mut self.known {
             if let Some(known) = place.take_if(|known| of(known)) {
@@ -240,7 +242,7 @@ impl Cache {
     }
 }
 
-impl Known {
+impl CachedRegion {
     /// Whether peers may write to the region.
     #[inline]
     pub(super) fn is_open(&self) -> bool {
@@ -256,7 +258,7 @@ impl Known {
         bytes: u64,
         need: Need,
         align: u64,
-    ) -> Result<Far, AddrError> {
+    ) -> Result<RemoteBuffer, AddrError> {
         if bytes > self.bytes || addr.offset > self.bytes - bytes {
             return Err(AddrError::OutOfRange { addr, bytes, region_bytes: self.bytes });
         }
@@ -266,7 +268,7 @@ impl Known {
         if (self.skew + addr.offset) & (align - 1) != 0 {
             return Err(AddrError::Unaligned { addr, align });
         }
-        Ok(Far { addr: self.far.addr + addr.offset, ..self.far })
+        Ok(RemoteBuffer { addr: self.far.addr + addr.offset, ..self.far })
     }
 }
 

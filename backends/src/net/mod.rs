@@ -1,26 +1,29 @@
 //! The common part of all networks: everything between the interface of `core` and
-//! the calls of a library.
+//! the calls of a library. Another crate adds a network by these steps: it implements
+//! [`NetWire`], opens a [`NicEndpoint`] over each wire, and makes a [`NetDomain`] of
+//! them with [`NetDomain::assemble`]. `tests/networks` has an example.
 //!
 //! ```text
 //!  NetDomain<W> ── shared: region table, cards, who is dead
 //!     │
-//!     ├─ rail 0: wire W + directory + operations  ◄─ NetEndpoint
-//!     └─ rail 1: the same, with nothing in common ◄─ NetEndpoint
+//!     ├─ nic 0: wire W + directory + operations  ◄─ NetEndpoint
+//!     └─ nic 1: the same, with nothing in common ◄─ NetEndpoint
 //! ```
 //!
 //! | file | what is in it |
 //! |---|---|
 //! | `wire` | the interface to a library |
-//! | `domain` | the rails of a rank |
+//! | `domain` | the NIC endpoints of a rank |
 //! | `card` | the data that ranks exchange at start |
 //! | `memory` | the directory of own regions, and the cache of peers' regions |
-//! | `packet` | doorbells and messages |
-//! | `noise` | keys that other programs cannot guess |
+//! | `packet` | the form of packets, and the buffers for them |
+//! | `send`, `receive` | packets down, packets and doorbells up |
+//! | `rng` | keys that other programs cannot guess |
 //! | `number` | doorbells that a put carries itself (immediate data) |
-//! | `rail`, `scratch` | the parts of one endpoint |
-//! | `early` | peers that cannot be reached yet |
+//! | `nic`, `scratch` | the parts of one endpoint |
+//! | `backoffs` | peers that cannot be reached yet |
 //! | `failure` | failures of a device |
-//! | `flight` | an operation under way |
+//! | `in_flight_op` | an operation under way |
 //! | `endpoint` | one queue, as its user holds it |
 //! | `post` | operations down |
 //! | `poll` | completions up |
@@ -28,50 +31,48 @@
 //! | `probed` | the results of trials of a library |
 //! | `unfit` | why a domain cannot be opened |
 //!
-//! A rail has one owner at a time, so that nothing below it needs a lock. Endpoint
-//! k of a rank communicates with endpoint k of its peers. A registration takes
-//! every rail for a moment; an endpoint that is posted to or polled meanwhile does
-//! nothing.
+//! A NIC endpoint has one owner at a time, so that nothing below it needs a lock.
+//! Endpoint k of a rank communicates with endpoint k of its peers. A registration takes
+//! every NIC endpoint for a moment; an endpoint that is posted to or polled meanwhile
+//! does nothing.
 
 mod card;
 mod domain;
-mod early;
+mod first_contact;
 mod endpoint;
 mod failure;
-mod flight;
+mod in_flight;
 mod lookup;
 mod memory;
-mod noise;
-mod number;
+mod secret_rng;
+mod immediate;
 mod packet;
 mod poll;
 mod post;
-mod probed;
-mod rail;
+mod probe_report;
+mod nic_endpoint;
+mod receive;
 mod scratch;
-mod unfit;
+mod send;
+mod assemble_error;
 mod wire;
 
-pub use card::CardError;
-pub use domain::NetDomain;
+pub use assemble_error::AssembleError;
+pub use card::{CardError, ENDPOINTS_MAX};
+pub use domain::{NetDomain, Traits};
 pub use endpoint::NetEndpoint;
-pub use failure::{Failure, Failures};
-pub use packet::{Arrival, PACKETS_AT_ONCE, SendError};
-pub use probed::{Probed, Row, Verdict};
-pub use rail::{Cards, PEER_BYTES};
-pub use wire::Wire;
-
-pub(crate) use domain::Traits;
-pub(crate) use noise::Noise;
-pub(crate) use rail::{Limits, Rail, Sizes, footprint_of};
-pub(crate) use scratch::{Area, contexts_of};
-pub(crate) use unfit::Unfit;
-pub(crate) use wire::{
-    ADDRESS_BYTES_MAX, Answer, ENTRIES_MAX, End, Entry, Far, Key, Mr, Near, Nears,
+pub use failure::{DeviceFailure, DeviceFailures};
+pub use nic_endpoint::{CardSource, Limits, NicEndpoint, PEER_BYTES, Sizes, footprint_of};
+pub use packet::{Arrival, PACKETS_AT_ONCE, PacketError};
+pub use probe_report::{ProbeReport, TrialResult, TrialRow};
+pub use scratch::contexts_of;
+pub use secret_rng::SecretRng;
+pub use wire::{
+    ADDRESS_BYTES_MAX, CompletionEntry, CompletionStatus, ENTRIES_MAX, KEY_WORDS, LocalBuffer, Mr,
+    NetWire, PostResult, RemoteBuffer, WireKey, WordBuffers,
 };
 
-/// The largest number of endpoints in a card.
-pub(crate) const ENDPOINTS_MAX: usize = 16;
+pub(crate) use scratch::ZeroedPages;
 
 #[cfg(test)]
 mod tests;

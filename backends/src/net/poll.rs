@@ -1,7 +1,7 @@
 //! Completions on their way up.
 //!
 //! ```text
-//!  completion queue ─► context ─► operation: next piece │ bell │ done
+//!  completion queue ─► context ─► operation: next piece │ notification │ done
 //!        │                     ─► directory slot: its operations go on
 //!        │                     ─► packet: sent │ arrived
 //!        ├─ not done, for another's fault ─► posted again
@@ -12,11 +12,11 @@
 //!
 //! Progress: one read of the completion queue in each poll; nothing waits.
 
-use super::failure::Failure;
-use super::flight::{Flight, State, Step};
-use super::rail::{Rail, Shared};
+use super::failure::DeviceFailure;
+use super::in_flight::{InFlightOp, InFlightState, PostOutcome};
+use super::nic_endpoint::{DomainShared, NicEndpoint};
 use super::scratch::Context;
-use super::wire::{End, Entry, Wire};
+use super::wire::{CompletionEntry, CompletionStatus, NetWire};
 use core::ffi::c_int;
 use libc::{ENOSYS, EOPNOTSUPP};
 use tsumugi_core::backend::Completion;
@@ -24,16 +24,16 @@ use tsumugi_core::mem::{AddrError, Rank, RegionKey, Width};
 use tsumugi_core::op::Kind;
 use tsumugi_core::sync::Ordering;
 
-impl<W: Wire> Rail<W> {
-    pub(super) fn poll(&mut self, shared: &Shared, completions: &mut [Completion]) -> usize {
+impl<W: NetWire> NicEndpoint<W> {
+    pub(super) fn poll(&mut self, shared: &DomainShared, completions: &mut [Completion]) -> usize {
         self.read_queue(shared);
         if !self.later.is_empty() {
-            self.go_on(shared);
+            self.retry_later(shared);
         }
         if !self.packets.returned.is_empty() {
             self.send_again(shared);
         }
-        self.wire.ring();
+        self.wire.ring_doorbell();
         let mut count = 0;
         while count < completions.len()
             && let Some(completion) = self.ready.pop_front()
@@ -54,7 +54,7 @@ impl<W: Wire> Rail<W> {
             && self.wire.try_wait()
     }
 
-    fn read_queue(&mut self, shared: &Shared) {
+    fn read_queue(&mut self, shared: &DomainShared) {
         match self.wire.completions(&mut self.entries) {
             Ok(count) => {
                 for at in 0..count {
@@ -62,14 +62,14 @@ impl<W: Wire> Rail<W> {
                     self.ended(shared, entry);
                 }
             }
-            Err(code) => self.failures.add(Failure::new(None, None, code, 0)),
+            Err(code) => self.failures.add(DeviceFailure::new(None, None, code, 0)),
         }
     }
 
     #[inline]
-    fn ended(&mut self, shared: &Shared, entry: Entry) {
+    fn ended(&mut self, shared: &DomainShared, entry: CompletionEntry) {
         match (entry.end, self.scratch.context_of(entry.context)) {
-            (End::Done(_), Some(Context::Flight(at))) => {
+            (CompletionStatus::Done(_), Some(Context::Operation(at))) => {
                 self.uncount(at);
                 self.arrived(shared, at);
             }
@@ -78,23 +78,32 @@ impl<W: Wire> Rail<W> {
     }
 
     /// Handles a completion that is not of an operation, or not a success.
-    fn ended_otherwise(&mut self, shared: &Shared, entry: Entry, context: Option<Context>) {
+    fn ended_otherwise(
+        &mut self,
+        shared: &DomainShared,
+        entry: CompletionEntry,
+        context: Option<Context>,
+    ) {
         match (entry.end, context) {
-            (End::Done(_), Some(Context::Read(at))) => {
+            (CompletionStatus::Done(_), Some(Context::Read(at))) => {
                 self.uncount_read(at);
                 self.slot_arrived(shared, at);
             }
-            (End::Done(_), Some(Context::Send(at))) => self.packets.sent(at),
-            (End::Done(bytes), Some(Context::Receive(at))) => self.packets.came(at, bytes),
-            (End::Rang(number), Some(Context::Receive(at))) => self.packets.rang(at, number),
-            (End::Done(_) | End::Rang(_), _) => {
-                self.failures.add(Failure::new(None, None, libc::EIO, 0))
+            (CompletionStatus::Done(_), Some(Context::Send(at))) => self.packets.sent(at),
+            (CompletionStatus::Done(bytes), Some(Context::Receive(at))) => {
+                self.packets.packet_arrived(at, bytes)
             }
-            (End::Again, _) => self.again(context),
-            (End::Refused { code, provider_code }, _) => {
+            (CompletionStatus::Immediate(number), Some(Context::Receive(at))) => {
+                self.packets.immediate_arrived(at, number)
+            }
+            (CompletionStatus::Done(_) | CompletionStatus::Immediate(_), _) => {
+                self.failures.add(DeviceFailure::new(None, None, libc::EIO, 0))
+            }
+            (CompletionStatus::Again, _) => self.again(context),
+            (CompletionStatus::Refused { code, provider_code }, _) => {
                 self.failed(shared, context, code, provider_code, false);
             }
-            (End::Gone { code, provider_code }, _) => {
+            (CompletionStatus::Gone { code, provider_code }, _) => {
                 self.failed(shared, context, code, provider_code, true);
             }
         }
@@ -104,14 +113,14 @@ impl<W: Wire> Rail<W> {
     /// failed.
     fn again(&mut self, context: Option<Context>) {
         match context {
-            Some(Context::Flight(at)) => {
+            Some(Context::Operation(at)) => {
                 self.uncount(at);
                 match self.flights[at].state {
-                    State::Posted => {
-                        self.flights[at].state = State::Waiting;
+                    InFlightState::Posted => {
+                        self.flights[at].state = InFlightState::Waiting;
                         self.later.push_back(at as u32);
                     }
-                    State::Lost => self.release(at),
+                    InFlightState::Lost => self.release(at),
                     _ => {}
                 }
             }
@@ -128,14 +137,14 @@ impl<W: Wire> Rail<W> {
 
     fn failed(
         &mut self,
-        shared: &Shared,
+        shared: &DomainShared,
         context: Option<Context>,
         code: c_int,
         provider_code: c_int,
         is_gone: bool,
     ) {
         let (peer, kind) = match context {
-            Some(Context::Flight(at)) => {
+            Some(Context::Operation(at)) => {
                 let op = &self.flights[at].op;
                 (Some(op.remote.rank), Some(op.kind))
             }
@@ -143,20 +152,20 @@ impl<W: Wire> Rail<W> {
             Some(Context::Send(at)) => (self.packets.receiver(at), None),
             _ => (None, None),
         };
-        self.failures.add(Failure::new(peer, kind, code, provider_code));
+        self.failures.add(DeviceFailure::new(peer, kind, code, provider_code));
         match context {
-            Some(Context::Flight(at)) => {
+            Some(Context::Operation(at)) => {
                 self.uncount(at);
                 if is_gone {
                     self.gone(at);
                 } else {
-                    self.doubt(shared, at, code);
+                    self.verify_key(shared, at, code);
                 }
             }
             Some(Context::Read(at)) => {
                 self.uncount_read(at);
                 if let Some(read) = self.reads[at].take() {
-                    self.judge(read, None);
+                    self.end_decided(read, None);
                 }
             }
             Some(Context::Send(at)) => self.packets.sent(at),
@@ -169,8 +178,8 @@ impl<W: Wire> Rail<W> {
     fn gone(&mut self, at: usize) {
         let rank = self.flights[at].op.remote.rank;
         match self.flights[at].state {
-            State::Lost => self.release(at),
-            State::Posted => self.finish(at, Err(AddrError::PeerLost { rank })),
+            InFlightState::Lost => self.release(at),
+            InFlightState::Posted => self.finish(at, Err(AddrError::PeerLost { rank })),
             _ => {}
         }
     }
@@ -184,21 +193,21 @@ impl<W: Wire> Rail<W> {
 
     /// Handles the success of the request that was posted for this operation.
     #[inline]
-    fn arrived(&mut self, shared: &Shared, at: usize) {
-        let flight = &mut self.flights[at];
-        match flight.state {
-            State::Posted => {}
-            State::Lost => return self.release(at),
+    fn arrived(&mut self, shared: &DomainShared, at: usize) {
+        let in_flight_op = &mut self.flights[at];
+        match in_flight_op.state {
+            InFlightState::Posted => {}
+            InFlightState::Lost => return self.release(at),
             state => {
                 debug_assert!(false, "a completion for an operation in the state {state:?}");
                 return;
             }
         }
-        flight.moved += flight.piece;
-        let Flight { op, moved, rings, .. } = *flight;
+        in_flight_op.moved += in_flight_op.piece;
+        let InFlightOp { op, moved, rings, .. } = *in_flight_op;
         let old = match (op.width(), op.kind) {
             (None, _) if moved < op.bytes() => {
-                flight.state = State::Waiting;
+                in_flight_op.state = InFlightState::Waiting;
                 self.later.push_back(at as u32);
                 return;
             }
@@ -209,8 +218,8 @@ impl<W: Wire> Rail<W> {
                 unsafe { load(&raw const (*self.scratch.words(at)).result, width) }
             }
         };
-        if op.notify && !rings && op.writes() && !self.ring(shared, &op) {
-            self.flights[at].state = State::Bell(old);
+        if op.notify && !rings && op.writes() && !self.notify_owner(shared, &op) {
+            self.flights[at].state = InFlightState::Notifying(old);
             self.later.push_back(at as u32);
         } else {
             self.finish(at, Ok(old));
@@ -218,11 +227,11 @@ impl<W: Wire> Rail<W> {
     }
 
     /// Handles an operation that the device has refused.
-    fn doubt(&mut self, shared: &Shared, at: usize, code: c_int) {
+    fn verify_key(&mut self, shared: &DomainShared, at: usize, code: c_int) {
         let op = self.flights[at].op;
         match self.flights[at].state {
-            State::Lost => return self.release(at),
-            State::Posted => {}
+            InFlightState::Lost => return self.release(at),
+            InFlightState::Posted => {}
             _ => return,
         }
         if matches!(code, ENOSYS | EOPNOTSUPP) {
@@ -230,43 +239,44 @@ impl<W: Wire> Rail<W> {
             return;
         }
         let (rank, key) = (op.remote.rank, op.remote.key);
-        let same = |known: &super::memory::Known| known.rank == rank && known.listing_key == key;
+        let same =
+            |known: &super::memory::CachedRegion| known.rank == rank && known.listing_key == key;
         for key in self.cache.forget(same) {
             self.wire.unmap_key(key);
         }
-        let flight = &mut self.flights[at];
-        (flight.state, flight.since) = (State::Doubtful, self.serial);
+        let in_flight_op = &mut self.flights[at];
+        (in_flight_op.state, in_flight_op.since) = (InFlightState::Verifying, self.serial);
         self.later.push_back(at as u32);
-        self.look_up(shared, at);
+        self.read_directory(shared, at);
     }
 
     /// Retries the operations that wait for room, or for data that may be known
     /// now.
-    fn go_on(&mut self, shared: &Shared) {
+    fn retry_later(&mut self, shared: &DomainShared) {
         for _ in 0..self.later.len() {
             let Some(at) = self.later.pop_front() else { return };
             let at = at as usize;
             match self.flights[at].state {
-                State::Waiting => match self.issue(shared, at, false) {
-                    Step::Posted => {}
-                    Step::Ended(result) => self.finish(at, result),
-                    Step::Unknown => {
+                InFlightState::Waiting => match self.issue(shared, at, false) {
+                    PostOutcome::Posted => {}
+                    PostOutcome::Ended(result) => self.finish(at, result),
+                    PostOutcome::Unknown => {
                         self.later.push_back(at as u32);
-                        self.look_up(shared, at);
+                        self.read_directory(shared, at);
                     }
-                    Step::Kept => self.later.push_back(at as u32),
-                    Step::Again => {
+                    PostOutcome::Kept => self.later.push_back(at as u32),
+                    PostOutcome::Again => {
                         self.later.push_front(at as u32);
                         return;
                     }
                 },
-                State::Doubtful => {
+                InFlightState::Verifying => {
                     self.later.push_back(at as u32);
-                    self.look_up(shared, at);
+                    self.read_directory(shared, at);
                 }
-                State::Bell(old) => {
+                InFlightState::Notifying(old) => {
                     let op = self.flights[at].op;
-                    if self.ring(shared, &op) {
+                    if self.notify_owner(shared, &op) {
                         self.finish(at, Ok(old));
                     } else {
                         self.later.push_back(at as u32);
@@ -282,7 +292,7 @@ impl<W: Wire> Rail<W> {
     /// Ends the operations to a dead rank that can be ended. A get that the device
     /// still has goes on until the device releases it: until then the device may
     /// write to the caller's buffer.
-    pub(super) fn abandon(&mut self, shared: &Shared, rank: Rank) {
+    pub(super) fn abandon(&mut self, shared: &DomainShared, rank: Rank) {
         for at in 0..self.reads.len() {
             if self.reads[at].is_some_and(|read| read.rank == rank) {
                 self.uncount_read(at);
@@ -292,20 +302,20 @@ impl<W: Wire> Rail<W> {
         let kept = shared.kept.load(Ordering::Relaxed);
         let is_kept = |key: RegionKey| kept != 0 && key.to_bits() == kept;
         for at in 0..self.flights.len() {
-            let Flight { op, state, .. } = self.flights[at];
+            let InFlightOp { op, state, .. } = self.flights[at];
             if op.remote.rank != rank {
                 continue;
             }
             // The request must not count any more, so that others can be posted.
             self.uncount(at);
             match state {
-                State::Waiting | State::Doubtful => self.end_waiting(at, lost),
-                State::Bell(old) => self.end_waiting(at, Ok(old)),
-                State::Posted if op.kind != Kind::Get || is_kept(op.local().key) => {
-                    self.flights[at].state = State::Lost;
+                InFlightState::Waiting | InFlightState::Verifying => self.end_waiting(at, lost),
+                InFlightState::Notifying(old) => self.end_waiting(at, Ok(old)),
+                InFlightState::Posted if op.kind != Kind::Get || is_kept(op.local().key) => {
+                    self.flights[at].state = InFlightState::Lost;
                     self.ready.push_back(Completion { tag: op.tag, result: lost });
                 }
-                State::Posted | State::Free | State::Lost => {}
+                InFlightState::Posted | InFlightState::Free | InFlightState::Lost => {}
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Operations on their way down.
 //!
 //! ```text
-//!  post ─► Waiting ──────────────► Posted ─► (poll) ─► next piece, bell, done
+//!  post ─► Waiting ──────────────► Posted ─► (poll) ─► next piece, notification, done
 //!             │ the region is not known: read its directory slot
 //!             │ the queue is full: later
 //!             ▼
@@ -15,30 +15,30 @@
 //! A batch goes out as one: the wire is told whether a further request follows, and
 //! rings the doorbell when all requests are written down.
 
-use super::failure::Failure;
-use super::flight::{Flight, State, Step};
-use super::number;
-use super::rail::{Rail, Shared};
+use super::failure::DeviceFailure;
+use super::immediate;
+use super::in_flight::{InFlightOp, InFlightState, PostOutcome};
+use super::nic_endpoint::{DomainShared, NicEndpoint};
 use super::scratch::Context;
-use super::wire::{Answer, Far, Near, Nears, Wire};
+use super::wire::{LocalBuffer, NetWire, PostResult, RemoteBuffer, WordBuffers};
 use core::ffi::c_int;
 use libc::{EAGAIN, EINPROGRESS, ENOSYS, EOPNOTSUPP};
 use tsumugi_core::backend::Completion;
 use tsumugi_core::mem::{AddrError, Need, Rank};
 use tsumugi_core::op::{Kind, Op};
 
-impl<W: Wire> Rail<W> {
+impl<W: NetWire> NicEndpoint<W> {
     pub(super) fn in_flight(&self) -> usize {
         self.flights.len() - self.free.len() + self.ready.len()
     }
 
-    pub(super) fn post(&mut self, shared: &Shared, ops: &[Op]) -> usize {
+    pub(super) fn post(&mut self, shared: &DomainShared, ops: &[Op]) -> usize {
         let taken = self.take(shared, ops);
-        self.wire.ring();
+        self.wire.ring_doorbell();
         taken
     }
 
-    fn take(&mut self, shared: &Shared, ops: &[Op]) -> usize {
+    fn take(&mut self, shared: &DomainShared, ops: &[Op]) -> usize {
         for (taken, op) in ops.iter().enumerate() {
             if self.in_flight() >= self.flights.len() {
                 return taken;
@@ -51,9 +51,9 @@ impl<W: Wire> Rail<W> {
             let Some(at) = self.free.pop() else { return taken };
             let at = at as usize;
             let since = self.serial;
-            self.flights[at] = Flight {
+            self.flights[at] = InFlightOp {
                 op: *op,
-                state: State::Waiting,
+                state: InFlightState::Waiting,
                 moved: 0,
                 piece: 0,
                 since,
@@ -62,16 +62,16 @@ impl<W: Wire> Rail<W> {
             };
             let more = self.limits.more && self.follows(ops.get(taken + 1));
             match self.issue(shared, at, more) {
-                Step::Posted => {}
-                Step::Ended(result) => self.finish(at, result),
-                Step::Unknown => {
+                PostOutcome::Posted => {}
+                PostOutcome::Ended(result) => self.finish(at, result),
+                PostOutcome::Unknown => {
                     self.later.push_back(at as u32);
-                    self.look_up(shared, at);
+                    self.read_directory(shared, at);
                 }
-                Step::Kept => self.later.push_back(at as u32),
+                PostOutcome::Kept => self.later.push_back(at as u32),
                 // There is room for the operation; it must wait for its turn.
-                Step::Again if self.limits.one_by_one => self.later.push_back(at as u32),
-                Step::Again => {
+                PostOutcome::Again if self.limits.one_by_one => self.later.push_back(at as u32),
+                PostOutcome::Again => {
                     self.release(at);
                     return taken;
                 }
@@ -97,34 +97,34 @@ impl<W: Wire> Rail<W> {
     }
 
     /// Tries to post an operation, or its next piece.
-    pub(super) fn issue(&mut self, shared: &Shared, at: usize, more: bool) -> Step {
-        let Flight { op, moved, .. } = self.flights[at];
+    pub(super) fn issue(&mut self, shared: &DomainShared, at: usize, more: bool) -> PostOutcome {
+        let InFlightOp { op, moved, .. } = self.flights[at];
         let need = if op.writes() { Need::Write } else { Need::Read };
         let align = op.width().map_or(1, |width| width as u64);
         let Some(known) = self.cache.find(op.remote.rank, op.remote.key) else {
-            return Step::Unknown;
+            return PostOutcome::Unknown;
         };
         let far = match known.resolve(op.remote, op.bytes(), need, align) {
             Ok(far) => far,
-            Err(error) => return Step::Ended(Err(error)),
+            Err(error) => return PostOutcome::Ended(Err(error)),
         };
         let is_open = known.is_open();
-        if self.must_wait() || self.must_pause(op.remote.rank) {
-            return Step::Again;
+        if self.must_wait() || self.must_back_off(op.remote.rank) {
+            return PostOutcome::Again;
         }
         let (answer, piece) = if op.width().is_none() {
             let near = match self.near(shared, op.local(), op.bytes()) {
                 Ok(near) => near,
-                Err(error) => return Step::Ended(Err(error)),
+                Err(error) => return PostOutcome::Ended(Err(error)),
             };
             let piece = (op.bytes() - moved).min(self.limits.piece_bytes_max);
             if piece == 0 {
-                return Step::Ended(Ok(0));
+                return PostOutcome::Ended(Ok(0));
             }
-            let near = Near { at: near.at.wrapping_add(moved as usize), ..near };
-            let far = Far { addr: far.addr + moved, ..far };
+            let near = LocalBuffer { at: near.at.wrapping_add(moved as usize), ..near };
+            let far = RemoteBuffer { addr: far.addr + moved, ..far };
             let is_last = moved + piece == op.bytes();
-            let number = if is_last { self.number_of(&op) } else { None };
+            let number = if is_last { self.immediate_of(&op) } else { None };
             self.flights[at].rings = number.is_some();
             (self.transfer(at, near, far, piece, more, number), piece)
         } else {
@@ -132,19 +132,19 @@ impl<W: Wire> Rail<W> {
         };
         match answer as c_int {
             0 => {
-                let flight = &mut self.flights[at];
-                (flight.state, flight.piece) = (State::Posted, piece);
-                flight.counted = true;
+                let in_flight_op = &mut self.flights[at];
+                (in_flight_op.state, in_flight_op.piece) = (InFlightState::Posted, piece);
+                in_flight_op.counted = true;
                 self.posted += 1;
-                Step::Posted
+                PostOutcome::Posted
             }
-            code if code == -EAGAIN => Step::Again,
-            code if code == -EINPROGRESS => Step::Kept,
-            code if self.is_early(op.remote.rank, -code) => Step::Again,
+            code if code == -EAGAIN => PostOutcome::Again,
+            code if code == -EINPROGRESS => PostOutcome::Kept,
+            code if self.is_not_yet_reachable(op.remote.rank, -code) => PostOutcome::Again,
             code => {
                 let rank = op.remote.rank;
-                self.failures.add(Failure::new(Some(rank), Some(op.kind), -code, 0));
-                Step::Ended(Err(match -code {
+                self.failures.add(DeviceFailure::new(Some(rank), Some(op.kind), -code, 0));
+                PostOutcome::Ended(Err(match -code {
                     ENOSYS | EOPNOTSUPP => AddrError::Unsupported { addr: op.remote },
                     _ => AddrError::PeerLost { rank },
                 }))
@@ -155,21 +155,21 @@ impl<W: Wire> Rail<W> {
     fn transfer(
         &mut self,
         at: usize,
-        near: Near,
-        far: Far,
+        near: LocalBuffer,
+        far: RemoteBuffer,
         piece: u64,
         more: bool,
         number: Option<u32>,
-    ) -> Answer {
+    ) -> PostResult {
         let kind = self.flights[at].op.kind;
-        let context = self.scratch.context(Context::Flight(at));
+        let context = self.scratch.context(Context::Operation(at));
         let bytes = piece as usize;
         // SAFETY: both ends were checked for as many bytes, and the buffer belongs
         // to the operation until it ends.
         unsafe {
             match kind {
                 _ if let Some(number) = number => {
-                    self.wire.put_ringing(near, bytes, far, context, number)
+                    self.wire.put_with_immediate(near, bytes, far, context, number)
                 }
                 Kind::Get => self.wire.get(near, bytes, far, context, more),
                 _ => {
@@ -182,14 +182,14 @@ impl<W: Wire> Rail<W> {
 
     /// The number that a put carries to its target, if it can notify by itself.
     #[inline]
-    fn number_of(&self, op: &Op) -> Option<u32> {
+    fn immediate_of(&self, op: &Op) -> Option<u32> {
         let can = op.notify && self.limits.rings && matches!(op.kind, Kind::Put | Kind::PutWord);
-        if can { number::number_of(op.remote) } else { None }
+        if can { immediate::immediate_of(op.remote) } else { None }
     }
 
-    fn word(&mut self, at: usize, op: &Op, far: Far, is_open: bool) -> Answer {
+    fn word(&mut self, at: usize, op: &Op, far: RemoteBuffer, is_open: bool) -> PostResult {
         let words = self.scratch.words(at);
-        let context = self.scratch.context(Context::Flight(at));
+        let context = self.scratch.context(Context::Operation(at));
         let width = op.width().expect("a word operation") as usize;
         // SAFETY: the words of this slot, which no device uses now.
         let (operand, compare, result) = unsafe {
@@ -201,12 +201,15 @@ impl<W: Wire> Rail<W> {
             (&raw mut (*words).operand, &raw mut (*words).compare, &raw mut (*words).result)
         };
         let near = |word| self.scratch.near(word);
-        let nears = Nears { operand: near(operand), compare: near(compare), result: near(result) };
-        if let Some(number) = self.number_of(op) {
+        let nears =
+            WordBuffers { operand: near(operand), compare: near(compare), result: near(result) };
+        if let Some(number) = self.immediate_of(op) {
             self.flights[at].rings = true;
             // SAFETY: a word of the slot, which does not change until the operation
             // ends.
-            return unsafe { self.wire.put_ringing(nears.operand, width, far, context, number) };
+            return unsafe {
+                self.wire.put_with_immediate(nears.operand, width, far, context, number)
+            };
         }
         // An atomic get may need write permission.
         let atomics = self.limits.word_atomics && width >= 4 && is_open;
@@ -236,7 +239,7 @@ impl<W: Wire> Rail<W> {
 
     #[inline]
     pub(super) fn release(&mut self, at: usize) {
-        self.flights[at].state = State::Free;
+        self.flights[at].state = InFlightState::Free;
         self.free.push(at as u32);
     }
 }

@@ -1,4 +1,4 @@
-//! Registered memory that a rail's own operations use, and the numbers of
+//! Registered memory that a NIC endpoint's own operations use, and the numbers of
 //! their contexts.
 //!
 //! ```text
@@ -11,14 +11,14 @@
 //! ```
 
 use super::memory::{SLOT_BYTES, SLOT_WORDS};
-use super::wire::Near;
+use super::wire::LocalBuffer;
 use core::ffi::c_void;
 use core::ptr::NonNull;
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 
-/// Registered memory that the rail's own operations use.
+/// Registered memory that the NIC endpoint's own operations use.
 pub(super) struct Scratch {
-    pub memory: Area,
+    pub memory: ZeroedPages,
     pub desc: *mut c_void,
     depth: usize,
     packets: usize,
@@ -36,7 +36,7 @@ pub(super) struct Words {
 /// The object that a context stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Context {
-    Flight(usize),
+    Operation(usize),
     Read(usize),
     Send(usize),
     Receive(usize),
@@ -46,14 +46,20 @@ impl Scratch {
     pub(super) fn new(depth: usize, packets: usize, packet_bytes: usize) -> Self {
         let bytes =
             depth * size_of::<Words>() + READS_MAX * SLOT_BYTES + 2 * packets * packet_bytes;
-        Self { memory: Area::new(bytes), desc: core::ptr::null_mut(), depth, packets, packet_bytes }
+        Self {
+            memory: ZeroedPages::new(bytes),
+            desc: core::ptr::null_mut(),
+            depth,
+            packets,
+            packet_bytes,
+        }
     }
 
     /// The context of an object.
     #[inline]
     pub(super) fn context(&self, of: Context) -> usize {
         match of {
-            Context::Flight(at) => at,
+            Context::Operation(at) => at,
             Context::Read(at) => self.depth + at,
             Context::Send(at) => self.depth + READS_MAX + at,
             Context::Receive(at) => self.depth + READS_MAX + self.packets + at,
@@ -64,7 +70,7 @@ impl Scratch {
     #[inline]
     pub(super) fn context_of(&self, context: usize) -> Option<Context> {
         match context.checked_sub(self.depth) {
-            None => Some(Context::Flight(context)),
+            None => Some(Context::Operation(context)),
             Some(beyond) => self.context_beyond(beyond),
         }
     }
@@ -87,8 +93,8 @@ impl Scratch {
 
     /// The words of an operation.
     #[inline]
-    pub(super) fn words(&self, flight: usize) -> *mut Words {
-        self.memory.base.as_ptr().cast::<Words>().wrapping_add(flight)
+    pub(super) fn words(&self, in_flight_op: usize) -> *mut Words {
+        self.memory.base.as_ptr().cast::<Words>().wrapping_add(in_flight_op)
     }
 
     /// The buffer of a directory read.
@@ -115,23 +121,23 @@ impl Scratch {
 
     /// Scratch memory as the local end of a transfer.
     #[inline]
-    pub(super) fn near<T>(&self, at: *mut T) -> Near {
-        Near { at: at.cast(), desc: self.desc }
+    pub(super) fn near<T>(&self, at: *mut T) -> LocalBuffer {
+        LocalBuffer { at: at.cast(), desc: self.desc }
     }
 }
 
-/// The number of contexts of a rail.
-pub(crate) const fn contexts_of(depth: usize, packets: usize) -> usize {
+/// The number of contexts of a NIC endpoint.
+pub const fn contexts_of(depth: usize, packets: usize) -> usize {
     depth + READS_MAX + 2 * packets
 }
 
 /// Zeroed pages that this value owns.
-pub(crate) struct Area {
+pub(crate) struct ZeroedPages {
     pub base: NonNull<u8>,
     pub layout: Layout,
 }
 
-impl Area {
+impl ZeroedPages {
     pub(crate) fn new(bytes: usize) -> Self {
         let layout = Layout::from_size_align(bytes.max(1), 4096).expect("a size that fits");
         // SAFETY: the layout has at least one byte.
@@ -140,7 +146,7 @@ impl Area {
     }
 }
 
-impl Drop for Area {
+impl Drop for ZeroedPages {
     fn drop(&mut self) {
         // SAFETY: allocated with this layout.
         unsafe { dealloc(self.base.as_ptr(), self.layout) };
@@ -158,7 +164,7 @@ mod tests {
     fn every_context_stands_for_one_thing() {
         let scratch = Scratch::new(3, 2, 64);
         let of = |context| scratch.context_of(context);
-        let all = (0..3).map(Context::Flight).chain((0..READS_MAX).map(Context::Read));
+        let all = (0..3).map(Context::Operation).chain((0..READS_MAX).map(Context::Read));
         let all = all.chain((0..2).map(Context::Send)).chain((0..2).map(Context::Receive));
         for (context, wanted) in all.enumerate() {
             assert_eq!((of(context), scratch.context(wanted)), (Some(wanted), context));

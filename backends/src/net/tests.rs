@@ -1,8 +1,8 @@
-//! Tests of a rank's rails over a scripted wire.
+//! Tests of a rank's NIC endpoints over a scripted wire.
 
 mod arrivals;
 mod domains;
-mod early;
+mod first_contact;
 mod endings;
 mod fixture;
 mod lookups;

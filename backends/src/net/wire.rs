@@ -1,9 +1,10 @@
-//! The interface of a rail to a library: one owner at a time, no waiting, no order.
+//! The interface of a NIC endpoint to a library: one owner at a time, no waiting, no
+//! order.
 //!
 //! ```text
 //!  put, get, word, send ─► Answer: 0 │ −EAGAIN: full │ −EINPROGRESS: not yet,
 //!                          ask again │ another −errno
-//!  ring                 ─► what was posted since goes out
+//!  ring_doorbell        ─► what was posted since goes out
 //!  completions          ─► Entry: done │ refused │ gone │ again
 //! ```
 
@@ -14,17 +15,16 @@ use tsumugi_core::mem::{Access, Rank};
 use tsumugi_core::op::Op;
 
 /// The result of a data transfer call: 0, or the negative of an error.
-pub type Answer = isize;
+pub type PostResult = isize;
 
 /// The interface; see the module. Contexts are numbers below the count that the
 /// wire was opened for; each context can be in use by the wire only once at a time.
-#[doc(hidden)]
-pub trait Wire: Send + Sized {
+pub trait NetWire: Send + Sized {
     /// The backend's name.
     const NAME: &'static str;
 
     /// The description of the opened device.
-    type About: fmt::Debug + fmt::Display + Send + Sync;
+    type Description: fmt::Debug + fmt::Display + Send + Sync;
 
     /// The descriptor that becomes readable when something completes.
     fn event(&self) -> Option<RawFd>;
@@ -63,7 +63,7 @@ pub trait Wire: Send + Sized {
     fn close_mr(&mut self, mr: &Mr);
 
     /// Makes the key that the calls take of a peer's key.
-    fn map_key(&mut self, key: &Key, origin: u64) -> Result<u64, c_int>;
+    fn map_key(&mut self, key: &WireKey, origin: u64) -> Result<u64, c_int>;
 
     /// Releases a mapped key.
     fn unmap_key(&mut self, key: u64);
@@ -76,31 +76,31 @@ pub trait Wire: Send + Sized {
     /// `near` must be valid for `bytes` bytes, and stay so until the completion.
     unsafe fn put(
         &mut self,
-        near: Near,
+        near: LocalBuffer,
         bytes: usize,
-        far: Far,
+        far: RemoteBuffer,
         context: usize,
         more: bool,
         inject: bool,
-    ) -> Answer;
+    ) -> PostResult;
 
-    /// Writes bytes to a peer, which is then notified with a number (immediate
-    /// data): [`End::Rang`] of one of its receive buffers. May be called only if
-    /// the wire was reported to support it.
+    /// Writes bytes to a peer, which is then notified with a number (immediate data):
+    /// [`CompletionStatus::Immediate`] of one of its receive buffers. May be called only
+    /// if the wire was reported to support it.
     ///
     /// # Safety
     ///
     /// That of [`put`](Self::put).
-    unsafe fn put_ringing(
+    unsafe fn put_with_immediate(
         &mut self,
-        near: Near,
+        near: LocalBuffer,
         bytes: usize,
-        far: Far,
+        far: RemoteBuffer,
         context: usize,
         number: u32,
-    ) -> Answer {
+    ) -> PostResult {
         let _ = (near, bytes, far, context, number);
-        -libc::EOPNOTSUPP as Answer
+        -libc::EOPNOTSUPP as PostResult
     }
 
     /// Reads bytes from a peer.
@@ -110,12 +110,12 @@ pub trait Wire: Send + Sized {
     /// That of [`put`](Self::put).
     unsafe fn get(
         &mut self,
-        near: Near,
+        near: LocalBuffer,
         bytes: usize,
-        far: Far,
+        far: RemoteBuffer,
         context: usize,
         more: bool,
-    ) -> Answer;
+    ) -> PostResult;
 
     /// Does an operation on a word. `atomics`: a put and a get of it must be
     /// atomics too.
@@ -127,24 +127,30 @@ pub trait Wire: Send + Sized {
     unsafe fn word(
         &mut self,
         op: &Op,
-        nears: Nears,
-        far: Far,
+        nears: WordBuffers,
+        far: RemoteBuffer,
         context: usize,
         atomics: bool,
-    ) -> Answer;
+    ) -> PostResult;
 
     /// Sends a packet.
     ///
     /// # Safety
     ///
     /// `near` must be valid for `bytes` bytes, and stay so until the completion.
-    unsafe fn send(&mut self, near: Near, bytes: usize, peer: u64, context: usize) -> Answer;
+    unsafe fn send(
+        &mut self,
+        near: LocalBuffer,
+        bytes: usize,
+        peer: u64,
+        context: usize,
+    ) -> PostResult;
 
     /// Injects a packet: it is copied inside the call, and never completes. It may
     /// have as many bytes as the wire was reported to support.
-    fn give(&mut self, bytes: &[u8], peer: u64) -> Answer {
+    fn inject_packet(&mut self, bytes: &[u8], peer: u64) -> PostResult {
         let _ = (bytes, peer);
-        -libc::EOPNOTSUPP as Answer
+        -libc::EOPNOTSUPP as PostResult
     }
 
     /// Posts a receive buffer for a packet.
@@ -152,7 +158,7 @@ pub trait Wire: Send + Sized {
     /// # Safety
     ///
     /// That of [`send`](Self::send).
-    unsafe fn receive(&mut self, near: Near, bytes: usize, context: usize) -> Answer;
+    unsafe fn receive(&mut self, near: LocalBuffer, bytes: usize, context: usize) -> PostResult;
 
     /// Sets the number that the job has got since the wire was opened.
     fn join(&mut self, job: u64) {
@@ -162,37 +168,43 @@ pub trait Wire: Send + Sized {
     /// Sends the requests that the calls before have only written down, if the wire
     /// does that.
     #[inline]
-    fn ring(&mut self) {}
+    fn ring_doorbell(&mut self) {}
 
     /// Takes completions.
-    fn completions(&mut self, entries: &mut [Entry; ENTRIES_MAX]) -> Result<usize, c_int>;
+    fn completions(&mut self, entries: &mut [CompletionEntry; ENTRIES_MAX])
+    -> Result<usize, c_int>;
 
     /// Ends everything: the library does not use operations in flight any more. The
     /// registrations end here too.
     fn shut(&mut self, mrs: impl Iterator<Item = Mr>);
 }
 
-/// A registration. Not closed on drop: [`Wire::close_mr`].
+/// A registration. Not closed on drop: [`NetWire::close_mr`].
 #[derive(Debug)]
 pub struct Mr {
     /// The library's object.
     pub raw: *mut c_void,
+    /// The descriptor that local ends of transfers pass to the library.
     pub desc: *mut c_void,
-    pub key: Key,
+    /// The key for peers.
+    pub key: WireKey,
     /// The address to which an offset is added.
     pub origin: u64,
 }
 
 /// A key as it crosses the network: 64 bits, or a provider's raw bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Key {
+pub struct WireKey {
+    /// The bytes that are used.
     pub bytes: u32,
+    /// The key, in its first bytes.
     pub words: [u64; KEY_WORDS],
 }
 
 /// The local end of a transfer.
 #[derive(Clone, Copy, Debug)]
-pub struct Near {
+pub struct LocalBuffer {
+    /// Where the bytes are.
     pub at: *mut u8,
     /// The descriptor that the registration returned.
     pub desc: *mut c_void,
@@ -200,45 +212,62 @@ pub struct Near {
 
 /// The words of an operation on a word.
 #[derive(Clone, Copy, Debug)]
-pub struct Nears {
-    pub operand: Near,
-    pub compare: Near,
-    pub result: Near,
+pub struct WordBuffers {
+    /// The operand.
+    pub operand: LocalBuffer,
+    /// The value with which a compare-and-swap compares.
+    pub compare: LocalBuffer,
+    /// The place for the old value.
+    pub result: LocalBuffer,
 }
 
 /// The remote end of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Far {
+pub struct RemoteBuffer {
+    /// The number of the peer, from [`NetWire::insert`].
     pub peer: u64,
+    /// The address, which is the origin of the registration plus an offset.
     pub addr: u64,
+    /// The key, from [`NetWire::map_key`].
     pub key: u64,
 }
 
 /// One completion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct CompletionEntry {
     /// The context of the request; a number that no context has if it is not known.
     pub context: usize,
-    pub end: End,
+    /// How the request ended.
+    pub end: CompletionStatus,
 }
 
 /// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum CompletionStatus {
     /// With success; for a packet that came, the number of its bytes.
     Done(usize),
     /// A receive buffer was used up to deliver this number.
-    Rang(u32),
+    Immediate(u32),
     /// The device at one of the ends refused the request.
-    Refused { code: c_int, provider_code: c_int },
+    Refused {
+        /// The library's error.
+        code: c_int,
+        /// The provider's own number for it.
+        provider_code: c_int,
+    },
     /// There is no answer: the request may have been done or not.
-    Gone { code: c_int, provider_code: c_int },
+    Gone {
+        /// The library's error.
+        code: c_int,
+        /// The provider's own number for it.
+        provider_code: c_int,
+    },
     /// The request was not done, because another one failed: it must be posted
     /// again.
     Again,
 }
 
-impl Key {
+impl WireKey {
     /// A key of 64 bits.
     pub const fn of(key: u64) -> Self {
         let mut words = [0; KEY_WORDS];
@@ -247,8 +276,9 @@ impl Key {
     }
 }
 
-impl Entry {
-    pub const EMPTY: Self = Self { context: usize::MAX, end: End::Again };
+impl CompletionEntry {
+    /// No completion.
+    pub const EMPTY: Self = Self { context: usize::MAX, end: CompletionStatus::Again };
 }
 
 /// Words of the longest raw key.

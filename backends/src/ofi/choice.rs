@@ -1,17 +1,15 @@
-//! The choice among the providers, and the opened network.
+//! The choice among the providers.
 
-use super::config::{Config, OpenError, Progress};
+use super::config::{OfiConfig, OpenError, ProgressMode};
 use super::sys::*;
-use super::wire::close;
 use crate::foreign::owned;
 use core::ffi::CStr;
 use std::ffi::CString;
-use std::sync::Arc;
 
 /// The provider that was chosen from the offers of `fi_getinfo`.
 pub(super) struct Choice {
     pub library: &'static Library,
-    pub info: Info<'static>,
+    pub info: FiInfo<'static>,
     pub facts: Facts,
 }
 
@@ -47,13 +45,8 @@ pub struct Facts {
     pub auto_progress: bool,
 }
 
-/// An opened network.
-pub(super) struct Fabric {
-    pub raw: *mut fid_fabric,
-}
-
 impl Choice {
-    pub(super) fn new(config: &Config) -> Result<Self, OpenError> {
+    pub(super) fn new(config: &OfiConfig) -> Result<Self, OpenError> {
         let text = |text: &Option<String>| {
             text.as_deref().map(CString::new).transpose().map_err(|_| OpenError::ZeroByte)
         };
@@ -88,10 +81,10 @@ impl Choice {
 
 fn hints(
     library: &'static Library,
-    config: &Config,
+    config: &OfiConfig,
     provider: Option<&CStr>,
     device: Option<&CStr>,
-) -> Result<Info<'static>, OpenError> {
+) -> Result<FiInfo<'static>, OpenError> {
     let hints = library.hints().ok_or(no_memory("fi_allocinfo"))?;
     // SAFETY: the library made the hints, with all their parts; strings are
     // duplicated, because the library frees them.
@@ -110,8 +103,8 @@ fn hints(
             | FI_MR_PROV_KEY
             | FI_MR_ENDPOINT;
         domain.data_progress = match config.progress {
-            Progress::Manual => FI_PROGRESS_MANUAL,
-            Progress::Auto => FI_PROGRESS_AUTO,
+            ProgressMode::Manual => FI_PROGRESS_MANUAL,
+            ProgressMode::Auto => FI_PROGRESS_AUTO,
         };
         match provider {
             Some(name) => (*info.fabric_attr).prov_name = duplicated(name),
@@ -158,30 +151,6 @@ impl Facts {
         }
     }
 }
-
-impl Fabric {
-    pub(super) fn open(choice: &Choice) -> Result<Arc<Self>, OpenError> {
-        let raw = choice
-            .library
-            .fabric(&choice.info)
-            .map_err(|code| OpenError::Call { name: "fi_fabric", code })?;
-        Ok(Arc::new(Self { raw }))
-    }
-}
-
-impl Drop for Fabric {
-    fn drop(&mut self) {
-        // SAFETY: this value owns the fabric, and every wire on it holds it by an
-        // `Arc`.
-        unsafe { close(&raw mut (*self.raw).fid) };
-    }
-}
-
-// SAFETY: wires call only `domain` (at open) and `trywait` on it, and under
-// FI_THREAD_DOMAIN different domains may do that in parallel.
-unsafe impl Send for Fabric {}
-// SAFETY: as above.
-unsafe impl Sync for Fabric {}
 
 const fn no_memory(name: &'static str) -> OpenError {
     OpenError::Call { name, code: ENOMEM }

@@ -1,14 +1,14 @@
 //! The options of a libfabric domain, and the errors of opening it.
 
 use super::sys::LoadError;
-use crate::net::{ENDPOINTS_MAX, Unfit};
+use crate::net::{AssembleError, ENDPOINTS_MAX};
 use core::fmt;
 use tsumugi_core::boot::CARD_BYTES_MAX;
 
-/// The options of a domain. [`Config::default`] takes the provider that libfabric
+/// The options of a domain. [`OfiConfig::default`] takes the provider that libfabric
 /// lists first.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Config {
+pub struct OfiConfig {
     /// The provider, as libfabric names it: `tcp;ofi_rxm`, `verbs;ofi_rxm`,
     /// `efa`, `cxi`. `None`: the first that reaches other nodes.
     pub provider: Option<String>,
@@ -30,7 +30,7 @@ pub struct Config {
     /// provider's own limit holds too.
     pub piece_bytes_max: u64,
     /// Which threads do the work of peers' operations on this rank.
-    pub progress: Progress,
+    pub progress: ProgressMode,
     /// Whether the completion queue has a descriptor to sleep on. Over tcp;ofi_rxm
     /// each operation then takes 1.3 to 1.8 us longer (`ci/far_latency.sh`: polling
     /// beside looking); udp;ofi_rxd has no such descriptor. Without it a sleep
@@ -44,7 +44,7 @@ pub struct Config {
 
 /// Which threads do the work of peers' operations on this rank.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Progress {
+pub enum ProgressMode {
     /// The threads that poll the endpoint: a worker, or the helper thread.
     #[default]
     Manual,
@@ -52,7 +52,7 @@ pub enum Progress {
     Auto,
 }
 
-impl Default for Config {
+impl Default for OfiConfig {
     fn default() -> Self {
         Self {
             provider: None,
@@ -63,7 +63,7 @@ impl Default for Config {
             packets: 64,
             packet_bytes_max: 4096,
             piece_bytes_max: u64::MAX,
-            progress: Progress::default(),
+            progress: ProgressMode::default(),
             event: false,
             job: 0,
         }
@@ -148,23 +148,30 @@ impl From<LoadError> for OpenError {
     }
 }
 
-impl From<Unfit> for OpenError {
-    fn from(unfit: Unfit) -> Self {
+impl From<AssembleError> for OpenError {
+    fn from(unfit: AssembleError) -> Self {
         match unfit {
-            Unfit::Number { name, value, min, max } => Self::Number { name, value, min, max },
-            Unfit::Address(code) => Self::Call { name: "fi_getname", code },
-            Unfit::CardTooLong { bytes } => Self::CardTooLong { bytes },
+            AssembleError::Number { name, value, min, max } => {
+                Self::Number { name, value, min, max }
+            }
+            AssembleError::Address(code) => Self::Call { name: "fi_getname", code },
+            AssembleError::CardTooLong { bytes } => Self::CardTooLong { bytes },
         }
     }
 }
 
-impl Config {
+impl OfiConfig {
     /// Checks the numbers.
-    pub(super) fn check(&self) -> Result<(), Unfit> {
-        Unfit::check("endpoints", self.endpoints, 1, ENDPOINTS_MAX)?;
-        Unfit::check("in_flight_max", self.in_flight_max, 1, 1 << 16)?;
-        Unfit::check("packets", self.packets, 1, 1 << 12)?;
-        Unfit::check("packet_bytes_max", self.packet_bytes_max, 64, 1 << 20)?;
-        Unfit::check("piece_bytes_max", self.piece_bytes_max.min(1 << 40) as usize, 8, 1 << 40)
+    pub(super) fn check(&self) -> Result<(), AssembleError> {
+        AssembleError::check("endpoints", self.endpoints, 1, ENDPOINTS_MAX)?;
+        AssembleError::check("in_flight_max", self.in_flight_max, 1, 1 << 16)?;
+        AssembleError::check("packets", self.packets, 1, 1 << 12)?;
+        AssembleError::check("packet_bytes_max", self.packet_bytes_max, 64, 1 << 20)?;
+        AssembleError::check(
+            "piece_bytes_max",
+            self.piece_bytes_max.min(1 << 40) as usize,
+            8,
+            1 << 40,
+        )
     }
 }

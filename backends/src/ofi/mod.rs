@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!  OfiDomain
-//!     ├─ rail 0: wire (fid_domain, av, cq, ep)                    ◄─ OfiEndpoint
-//!     └─ rail 1: the same, with nothing in common but the fabric  ◄─ OfiEndpoint
+//!     ├─ nic 0: wire (fid_domain, av, cq, ep)                    ◄─ OfiEndpoint
+//!     └─ nic 1: the same, with nothing in common but the fabric  ◄─ OfiEndpoint
 //! ```
 //!
 //! | file | what is in it |
@@ -11,17 +11,18 @@
 //! | `config` | the options of a domain, and the errors of opening it |
 //! | `sys` | libfabric's functions and structures |
 //! | `choice` | the provider that was chosen |
-//! | `wire` | libfabric's objects, opened |
-//! | `line` | the interface of a rail, implemented with libfabric |
+//! | `fabric` | the opened network |
+//! | `endpoint` | libfabric's objects, opened |
+//! | `wire` | the interface of a NIC endpoint, implemented with libfabric |
 //! | `probe` | trials of the provider |
 //! | `stranger` | a test: a client that is no rank |
 //!
-//! A rail is one domain of libfabric with one owner at a time (`FI_THREAD_DOMAIN`),
-//! so that the provider takes no locks.
+//! A NIC endpoint is one domain of libfabric with one owner at a time
+//! (`FI_THREAD_DOMAIN`), so that the provider takes no locks.
 //!
 //! # Progress
 //!
-//! With [`Progress::Manual`], the threads that poll do the work of peers'
+//! With [`ProgressMode::Manual`], the threads that poll do the work of peers'
 //! operations on this rank, atomics included: a rank in which all threads compute
 //! needs a helper that polls. The trial `SLEEPER`
 //! shows whether that is so.
@@ -52,7 +53,7 @@
 //! to a client that is refused, or nothing, and writes nothing). In the second row
 //! it must try 2^31 keys on average, and in the others it finds them soon: there
 //! only the network keeps it out (partition keys, a VLAN, a VNI). The caller must
-//! choose a random number for packets ([`Config::job`], [`NetDomain::join`]). A
+//! choose a random number for packets ([`OfiConfig::job`], [`NetDomain::join`]). A
 //! program that reads the traffic, or the card of a rank, sees all these numbers.
 //!
 //! # The process
@@ -62,7 +63,7 @@
 //! - Loading it loads libpsm2 and libinfinipath, which take SIGSEGV, SIGBUS,
 //!   SIGILL, SIGABRT, SIGINT and SIGTERM; [`sys`] restores the handlers.
 //! - Neither loading nor manual progress over tcp and udp starts a thread;
-//!   [`Progress::Auto`] does.
+//!   [`ProgressMode::Auto`] does.
 //! - Its sockets have no close-on-exec flag: a program that a rank starts holds
 //!   them open, and then peers do not see that rank's death by a closed connection.
 //! - A forked child must not use, nor drop, an open domain.
@@ -75,31 +76,35 @@
 
 mod choice;
 mod config;
-mod line;
+mod fabric;
+mod wire;
 mod probe;
 #[cfg(test)]
 mod stranger;
 pub mod sys;
-mod wire;
+mod endpoint;
 
 pub use crate::net::{
-    Arrival, CardError, Cards, Failure, Failures, Probed, Row, SendError, Verdict,
+    Arrival, CardError, CardSource, DeviceFailure, DeviceFailures, PacketError, ProbeReport,
+    TrialResult, TrialRow,
 };
 pub use choice::Facts;
-pub use config::{Config, OpenError, Progress};
-pub use line::{About, Line};
+pub use config::{OfiConfig, OpenError, ProgressMode};
+pub use wire::{OfiDescription, OfiWire};
 
-use self::choice::{Choice, Fabric};
+use self::choice::Choice;
+use self::fabric::Fabric;
 use crate::net::{
-    Limits, NetDomain, NetEndpoint, Noise, Rail, Sizes, Traits, contexts_of, footprint_of,
+    Limits, NetDomain, NetEndpoint, NicEndpoint, SecretRng, Sizes, Traits, contexts_of,
+    footprint_of,
 };
 use tsumugi_core::mem::Rank;
 
 /// A rank's device, opened and probed.
-pub type OfiDomain = NetDomain<Line>;
+pub type OfiDomain = NetDomain<OfiWire>;
 
 /// One queue of such a device.
-pub type OfiEndpoint<'d> = NetEndpoint<'d, Line>;
+pub type OfiEndpoint<'d> = NetEndpoint<'d, OfiWire>;
 
 impl OfiDomain {
     /// Loads the library, chooses a provider, makes the trials, and opens the
@@ -116,7 +121,7 @@ impl OfiDomain {
     /// - [`OpenError::Probe`]: the trial of a put or a get within this process failed.
     /// - [`OpenError::CardTooLong`]: the addresses of the endpoints do not fit in a
     ///   card.
-    pub fn open(config: &Config, rank: Rank, size: u32) -> Result<Self, OpenError> {
+    pub fn open(config: &OfiConfig, rank: Rank, size: u32) -> Result<Self, OpenError> {
         config.check()?;
         let choice = Choice::new(config)?;
         let fabric = Fabric::open(&choice)?;
@@ -127,14 +132,14 @@ impl OfiDomain {
         let (packets, packet_bytes) = (config.packets, config.packet_bytes_max);
         let sizes = Sizes { depth, packets, packet_bytes };
         let failed = |code| OpenError::Call { name: "getrandom", code };
-        let mut noise = Noise::of_system().map_err(failed)?;
-        let rail = |index| {
+        let mut rng = SecretRng::of_system().map_err(failed)?;
+        let nic = |index| {
             let contexts = contexts_of(depth, packets);
-            let line = Line::open(&fabric, &choice, contexts, config.event)?;
+            let wire = OfiWire::open(&fabric, &choice, contexts, config.event)?;
             let failed = |code| OpenError::Call { name: "fi_mr_reg", code };
-            Rail::open(line, sizes, index, limits, noise.split()).map_err(failed)
+            NicEndpoint::open(wire, sizes, index, limits, rng.split()).map_err(failed)
         };
-        let rails = (0..config.endpoints).map(rail).collect::<Result<_, OpenError>>()?;
+        let nics = (0..config.endpoints).map(nic).collect::<Result<_, OpenError>>()?;
         let traits = Traits {
             rank,
             size,
@@ -142,35 +147,30 @@ impl OfiDomain {
             kind: kind_of(&facts),
             device_atomics: probe::all_atomics(&probed),
             is_device: is_device(&facts),
-            remote_completion: probed.works(Probed::LANDED),
+            remote_completion: probed.works(ProbeReport::LANDED),
         };
-        Ok(Self::assemble(rails, About { facts, probed }, traits)?)
+        Ok(Self::assemble(nics, OfiDescription { facts }, probed, traits)?)
     }
 
     /// The properties that the provider reports.
     pub fn facts(&self) -> &Facts {
-        &self.about.facts
-    }
-
-    /// The results of the trials.
-    pub fn probed(&self) -> &Probed {
-        &self.about.probed
+        &self.description.facts
     }
 }
 
 /// The bytes of the tables of a rank with one endpoint of the default size and
 /// `packets` packets each way, without libfabric's own memory.
 pub fn footprint(packets: usize) -> usize {
-    let config = Config::default();
+    let config = OfiConfig::default();
     let (depth, packet_bytes) = (config.in_flight_max, config.packet_bytes_max);
     footprint_of(Sizes { depth, packets, packet_bytes })
 }
 
-fn limits(config: &Config, facts: &Facts, probed: &Probed) -> Limits {
+fn limits(config: &OfiConfig, facts: &Facts, probed: &ProbeReport) -> Limits {
     let local_mr = facts.mr_mode & sys::FI_MR_LOCAL != 0;
     Limits {
         inject_bytes: if probed.works(probe::INJECT) { facts.inject_bytes as u64 } else { 0 },
-        give_bytes: match probed.works(probe::GIVEN) && !facts.provider.contains(RXD) {
+        inject_packet_bytes: match probed.works(probe::GIVEN) && !facts.provider.contains(RXD) {
             true => facts.inject_bytes.min(GIVEN_BYTES_MAX),
             false => 0,
         },

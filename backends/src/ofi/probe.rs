@@ -2,7 +2,7 @@
 //! anything relies on it.
 //!
 //! ```text
-//!  wire a ── put, get, atomics, packets ──► wire b, in the same process
+//!  endpoint a ── put, get, atomics, packets ──► endpoint b, in the same process
 //!         ── a put, b is not polled ──────► b: is a sleeping target served?
 //! ```
 //!
@@ -13,77 +13,80 @@
 mod atomic;
 mod packet;
 
-use super::choice::{Choice, Fabric};
+use super::choice::Choice;
 use super::config::OpenError;
+use super::endpoint::RdmEndpoint;
+use super::fabric::Fabric;
 use super::sys::*;
-use super::wire::Wire;
-use crate::net::{Answer, Area, Far, Mr, Near, Probed, Row, Verdict};
+use crate::net::{
+    LocalBuffer, Mr, PostResult, ProbeReport, RemoteBuffer, TrialResult, TrialRow, ZeroedPages,
+};
 use core::ffi::{c_int, c_void};
 use core::mem::MaybeUninit;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Whether every atomic of `core` works, with 4 and with 8 bytes.
-pub(super) fn all_atomics(probed: &Probed) -> bool {
+pub(super) fn all_atomics(probed: &ProbeReport) -> bool {
     FETCHING.iter().all(|(name, ..)| probed.works(name)) && probed.works(COMPARE_SWAP)
 }
 
-/// Two wires, and memory at both.
-struct Bench {
-    a: Wire,
-    b: Wire,
-    near: Near,
-    far: Far,
+/// Two endpoints, and memory at both.
+struct OfiTestbed {
+    a: RdmEndpoint,
+    b: RdmEndpoint,
+    near: LocalBuffer,
+    far: RemoteBuffer,
     there: *mut u8,
     mrs: [Option<Mr>; 2],
-    contexts: Area,
+    contexts: ZeroedPages,
     trials: usize,
-    _memory: [Area; 2],
+    _memory: [ZeroedPages; 2],
 }
 
 /// Makes all trials.
-pub(super) fn probe(fabric: &Arc<Fabric>, choice: &Choice) -> Result<Probed, OpenError> {
-    let mut bench = Bench::open(fabric, choice)?;
+pub(super) fn probe(fabric: &Arc<Fabric>, choice: &Choice) -> Result<ProbeReport, OpenError> {
+    let mut testbed = OfiTestbed::open(fabric, choice)?;
     let mut rows = Vec::new();
     let mut row = |name, width, verdict| {
-        rows.push(Row { name, width, verdict });
-        verdict == Verdict::Works
+        rows.push(TrialRow { name, width, verdict });
+        verdict == TrialResult::Works
     };
-    // The first trial connects the two wires.
-    for (name, verdict) in [(PUT, bench.put(0, FIRST)), (GET, bench.get())] {
+    // The first trial connects the two endpoints.
+    for (name, verdict) in [(PUT, testbed.put(0, FIRST)), (GET, testbed.get())] {
         if !row(name, 0, verdict) {
             return Err(OpenError::Probe { name });
         }
     }
-    row(Probed::LANDED, 0, bench.landed());
-    row(INJECT, 0, bench.put(FI_INJECT, LIMIT));
-    row(BATCH, 0, bench.batch());
+    row(ProbeReport::LANDED, 0, testbed.landed());
+    row(INJECT, 0, testbed.put(FI_INJECT, LIMIT));
+    row(BATCH, 0, testbed.batch());
     for width in [4, 8] {
         for (name, op, function) in FETCHING {
-            row(name, width, bench.fetching(choice, width, op, function));
+            row(name, width, testbed.fetching(choice, width, op, function));
         }
-        row(COMPARE_SWAP, width, bench.compare_swap(choice, width));
-        row(ADD, width, bench.storing(choice, width, FI_SUM, |old, with| old.wrapping_add(with)));
-        row(WORD_PUT, width, bench.storing(choice, width, FI_ATOMIC_WRITE, |_, with| with));
+        row(COMPARE_SWAP, width, testbed.compare_swap(choice, width));
+        row(ADD, width, testbed.storing(choice, width, FI_SUM, |old, with| old.wrapping_add(with)));
+        row(WORD_PUT, width, testbed.storing(choice, width, FI_ATOMIC_WRITE, |_, with| with));
     }
-    row(PACKET, 0, bench.packet(false));
-    row(GIVEN, 0, bench.given());
-    row(WAKES, 0, bench.packet(true));
-    row(Probed::SLEEPER, 0, bench.sleeper());
-    row(Probed::STALE, 0, bench.stale());
-    Ok(Probed { rows })
+    row(PACKET, 0, testbed.packet(false));
+    row(GIVEN, 0, testbed.given());
+    row(WAKES, 0, testbed.packet(true));
+    row(ProbeReport::SLEEPER, 0, testbed.sleeper());
+    row(ProbeReport::STALE, 0, testbed.stale());
+    Ok(ProbeReport { rows })
 }
 
-impl Bench {
+impl OfiTestbed {
     fn open(fabric: &Arc<Fabric>, choice: &Choice) -> Result<Self, OpenError> {
-        let mut a = Wire::open(fabric, choice, 64, false)?;
-        let mut b = Wire::open(fabric, choice, 64, true)?;
-        let memory = [Area::new(BYTES), Area::new(BYTES)];
+        let mut a = RdmEndpoint::open(fabric, choice, 64, false)?;
+        let mut b = RdmEndpoint::open(fabric, choice, 64, true)?;
+        let memory = [ZeroedPages::new(BYTES), ZeroedPages::new(BYTES)];
         let failed = |name| move |code: c_int| OpenError::Call { name, code };
         let (bytes, key) = (BYTES as u64, 1);
         let (here, there) = (memory[0].base.as_ptr(), memory[1].base.as_ptr());
         let own = FI_READ | FI_WRITE | FI_TRANSMIT | FI_RECV;
-        // SAFETY: both are pages of the bench, which stay until the wires are
+        // SAFETY: both are pages of the testbed, which stay until the endpoints are
         // closed.
         let (near, far) = unsafe {
             (a.register(here, bytes, own, key), b.register(there, bytes, own | FAR, key))
@@ -98,9 +101,9 @@ impl Bench {
         };
         let peer = b.address().and_then(|address| a.insert(&address));
         let device_key = a.map_key(&far.key, far.origin);
-        let bench = Self {
-            near: Near { at: here, desc: near.desc },
-            far: Far {
+        let testbed = Self {
+            near: LocalBuffer { at: here, desc: near.desc },
+            far: RemoteBuffer {
                 peer: *peer.as_ref().unwrap_or(&0),
                 addr: far.origin,
                 key: *device_key.as_ref().unwrap_or(&0),
@@ -109,21 +112,21 @@ impl Bench {
             a,
             b,
             mrs: [Some(near), Some(far)],
-            contexts: Area::new(TRIALS_MAX * 64),
+            contexts: ZeroedPages::new(TRIALS_MAX * 64),
             trials: 0,
             _memory: memory,
         };
         peer.map_err(failed("fi_av_insert"))?;
         device_key.map_err(failed("fi_mr_map_raw"))?;
-        Ok(bench)
+        Ok(testbed)
     }
 
-    fn here(&self, offset: usize) -> Near {
-        Near { at: self.near.at.wrapping_add(offset), ..self.near }
+    fn here(&self, offset: usize) -> LocalBuffer {
+        LocalBuffer { at: self.near.at.wrapping_add(offset), ..self.near }
     }
 
-    fn far(&self, offset: u64) -> Far {
-        Far { addr: self.far.addr + offset, ..self.far }
+    fn far(&self, offset: u64) -> RemoteBuffer {
+        RemoteBuffer { addr: self.far.addr + offset, ..self.far }
     }
 
     /// A context that was not used before, so that a late completion of another
@@ -163,31 +166,31 @@ impl Bench {
         &mut self,
         limit: Duration,
         polled: bool,
-        mut post: impl FnMut(&mut Wire, *mut c_void) -> Answer,
-    ) -> Result<(), Verdict> {
+        mut post: impl FnMut(&mut RdmEndpoint, *mut c_void) -> PostResult,
+    ) -> Result<(), TrialResult> {
         let context = self.context();
         let start = Instant::now();
         loop {
             match post(&mut self.a, context) as c_int {
                 0 => break,
-                code if code != -EAGAIN => return Err(Verdict::Refused(-code)),
+                code if code != -EAGAIN => return Err(TrialResult::Refused(-code)),
                 _ => {}
             }
             self.turn(context, polled)?;
             if start.elapsed() > limit {
-                return Err(Verdict::Silent);
+                return Err(TrialResult::Silent);
             }
         }
         while !self.turn(context, polled)? {
             if start.elapsed() > limit {
-                return Err(Verdict::Silent);
+                return Err(TrialResult::Silent);
             }
         }
         Ok(())
     }
 
     /// Polls both queues once; returns whether `context` has completed.
-    fn turn(&mut self, context: *mut c_void, polled: bool) -> Result<bool, Verdict> {
+    fn turn(&mut self, context: *mut c_void, polled: bool) -> Result<bool, TrialResult> {
         let mut entry: MaybeUninit<fi_cq_msg_entry> = MaybeUninit::uninit();
         // SAFETY: the queue only writes to the entry.
         let place = unsafe { core::slice::from_raw_parts_mut(entry.as_mut_ptr(), 1) };
@@ -197,7 +200,7 @@ impl Bench {
                 if let Some(error) = self.a.failure()
                     && error.context == context as usize
                 {
-                    return Err(Verdict::Refused(error.code));
+                    return Err(TrialResult::Refused(error.code));
                 }
             }
             _ => {}
@@ -208,13 +211,13 @@ impl Bench {
         Ok(false)
     }
 
-    fn put(&mut self, flags: u64, limit: Duration) -> Verdict {
+    fn put(&mut self, flags: u64, limit: Duration) -> TrialResult {
         let (near, far) = (self.here(0), self.far(64));
         let value = 0x1122_3344_5566_7700 + self.trials as u64;
         Self::set_word(near.at, 8, value);
         let spoil = flags & FI_INJECT != 0;
         let done = self.run(limit, true, |a, context| {
-            // SAFETY: both ends are the bench's own.
+            // SAFETY: both ends are the testbed's own.
             let answer = unsafe { a.write(near, 8, far, context, flags) };
             if answer == 0 && spoil {
                 // The bytes were injected, so the provider must not read them any
@@ -223,13 +226,13 @@ impl Bench {
             }
             answer
         });
-        self.judge(done, |bench| bench.settles(64, 8, value))
+        self.judge(done, |testbed| testbed.settles(64, 8, value))
     }
 
-    fn get(&mut self) -> Verdict {
+    fn get(&mut self) -> TrialResult {
         Self::set_word(self.there.wrapping_add(128), 8, 0x99);
         let (near, far) = (self.here(8), self.far(128));
-        // SAFETY: both ends are the bench's own.
+        // SAFETY: both ends are the testbed's own.
         let done = self.run(LIMIT, true, |a, context| unsafe { a.read(near, 8, far, context, 0) });
         // SAFETY: the get is over.
         self.judge(done, |_| unsafe { near.at.cast::<u64>().read_volatile() } == 0x99)
@@ -237,31 +240,31 @@ impl Bench {
 
     /// Tries whether the bytes of a put are in memory when it completes, and not
     /// later.
-    fn landed(&mut self) -> Verdict {
+    fn landed(&mut self) -> TrialResult {
         for round in 1..=ROUNDS {
             let (near, far) = (self.here(0), self.far(64));
             Self::set_word(near.at, 8, round);
             let done = self.run(LIMIT, true, |a, context| {
-                // SAFETY: both ends are the bench's own.
+                // SAFETY: both ends are the testbed's own.
                 unsafe { a.write(near, 8, far, context, 0) }
             });
-            let verdict = self.judge(done, |bench| bench.word(64, 8) == round);
-            if verdict != Verdict::Works {
+            let verdict = self.judge(done, |testbed| testbed.word(64, 8) == round);
+            if verdict != TrialResult::Works {
                 return verdict;
             }
         }
-        Verdict::Works
+        TrialResult::Works
     }
 
     /// Tries two puts with one doorbell.
-    fn batch(&mut self) -> Verdict {
+    fn batch(&mut self) -> TrialResult {
         let first = self.context();
         let (near, far) = (self.here(0), self.far(192));
         Self::set_word(near.at, 8, 0x77);
-        // SAFETY: both ends are the bench's own.
+        // SAFETY: both ends are the testbed's own.
         let answer = unsafe { self.a.write(near, 8, far, first, FI_MORE) };
         if answer != 0 {
-            return Verdict::Refused(-answer as i32);
+            return TrialResult::Refused(-answer as i32);
         }
         let start = Instant::now();
         let (mut one, mut two) = (false, false);
@@ -284,32 +287,32 @@ impl Bench {
             }
             self.b.completions(place);
             if start.elapsed() > LIMIT {
-                return Verdict::Silent;
+                return TrialResult::Silent;
             }
         }
-        self.judge(Ok(()), |bench| bench.settles(192, 8, 0x77) && bench.settles(200, 8, 0x77))
+        self.judge(Ok(()), |testbed| testbed.settles(192, 8, 0x77) && testbed.settles(200, 8, 0x77))
     }
 
     /// Tries a get under a key that names nothing.
-    fn stale(&mut self) -> Verdict {
+    fn stale(&mut self) -> TrialResult {
         let near = self.here(8);
-        let far = Far { key: self.far.key ^ 0x55, ..self.far };
-        // SAFETY: the near end is the bench's own.
+        let far = RemoteBuffer { key: self.far.key ^ 0x55, ..self.far };
+        // SAFETY: the near end is the testbed's own.
         match self.run(LIMIT, true, |a, context| unsafe { a.read(near, 8, far, context, 0) }) {
-            Ok(()) => Verdict::Wrong,
-            Err(Verdict::Refused(_)) => Verdict::Works,
+            Ok(()) => TrialResult::Wrong,
+            Err(TrialResult::Refused(_)) => TrialResult::Works,
             Err(verdict) => verdict,
         }
     }
 
     fn judge(
         &mut self,
-        done: Result<(), Verdict>,
+        done: Result<(), TrialResult>,
         is_right: impl FnOnce(&mut Self) -> bool,
-    ) -> Verdict {
+    ) -> TrialResult {
         match done {
-            Ok(()) if is_right(self) => Verdict::Works,
-            Ok(()) => Verdict::Wrong,
+            Ok(()) if is_right(self) => TrialResult::Works,
+            Ok(()) => TrialResult::Wrong,
             Err(verdict) => verdict,
         }
     }
@@ -328,7 +331,7 @@ impl Bench {
     }
 
     fn read(at: *const u8, width: usize) -> u64 {
-        // SAFETY: inside the bench's own page.
+        // SAFETY: inside the testbed's own page.
         unsafe {
             if width == 4 {
                 u64::from(at.cast::<u32>().read_volatile())
@@ -339,7 +342,7 @@ impl Bench {
     }
 }
 
-impl Drop for Bench {
+impl Drop for OfiTestbed {
     fn drop(&mut self) {
         let [near, far] = &mut self.mrs;
         self.a.shut(near.take().into_iter());

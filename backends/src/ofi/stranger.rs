@@ -1,21 +1,25 @@
-//! A test: a client of libfabric that knows the calls, the form of packets, and all addresses of a
-//! rank, but has seen neither traffic nor a card. Its writes, atomics, reads and packets
-//! are refused. The same calls succeed with the key and the number of the job.
+//! A test: a client of libfabric that knows the calls, the form of packets, and all
+//! addresses of a rank, but has seen neither traffic nor a card. Its writes, atomics,
+//! reads and packets are refused. The same calls succeed with the key and the number of
+//! the job.
 //!
 //! Over udp the reliability layer (`ofi_rxd` of libfabric 1.17) reports success to
 //! a client that is refused, or nothing, so that the client sends again for a
 //! minute or more: there the test checks only the memory that is written and the
 //! bytes that are read.
 //!
-//! Without libfabric there is nothing to test: the test reports that and passes; `ci/ofi.sh`
-//! installs it.
+//! Without libfabric there is nothing to test: the test reports that and passes;
+//! `ci/ofi.sh` installs it.
 
-use super::choice::{Choice, Fabric};
+use super::choice::Choice;
+use super::endpoint::RdmEndpoint;
+use super::fabric::Fabric;
 use super::sys::*;
-use super::wire::Wire;
-use super::{Config, OfiDomain, OfiEndpoint};
+use super::{OfiConfig, OfiDomain, OfiEndpoint};
 use crate::boot::random_u64;
-use crate::net::{Answer, Area, Arrival, End, Far, Mr, Near, Noise};
+use crate::net::{
+    Arrival, CompletionStatus, LocalBuffer, Mr, PostResult, RemoteBuffer, SecretRng, ZeroedPages,
+};
 use core::ffi::{c_int, c_void};
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
@@ -35,18 +39,19 @@ fn a_client_without_keys_is_refused_over_udp() {
     tries_to_get_in("udp;ofi_rxd", false);
 }
 
-/// Checks that the client is refused; `is_answered`: whether the provider reports the refusals.
+/// Checks that the client is refused; `is_answered`: whether the provider reports the
+/// refusals.
 fn tries_to_get_in(provider: &str, is_answered: bool) {
     if let Err(error) = Library::load() {
         return left_out("a stranger over libfabric", &error.to_string(), "ci/ofi.sh");
     }
     let mut memory = [MARK; WORDS];
     let job = random_u64().unwrap();
-    let config = Config {
+    let config = OfiConfig {
         provider: Some(provider.to_owned()),
         source: Some("127.0.0.1".to_owned()),
         job,
-        ..Config::default()
+        ..OfiConfig::default()
     };
     let domain = OfiDomain::open(&config, Rank(0), 2).unwrap();
     let mr_mode = domain.facts().mr_mode;
@@ -83,11 +88,11 @@ fn tries_to_get_in(provider: &str, is_answered: bool) {
     victim.hears(&["packet of rank 1: from rank 1", "bell at 24"]);
     let before = victim.words();
 
-    // Guesses of the client: keys of a program that counts, keys that the same generator gives for
-    // small seeds, and near misses of the true keys.
+    // Guesses of the client: keys of a program that counts, keys that the same generator
+    // gives for small seeds, and near misses of the true keys.
     let mut keys: Vec<u64> = (0..20).collect();
     keys.extend([u64::from(region.key.to_bits()), region.key.index() as u64 + 16, u64::MAX]);
-    keys.extend((0..4).map(|seed| Noise::new(seed).draw()));
+    keys.extend((0..4).map(|seed| SecretRng::new(seed).draw()));
     for true_key in [key, card.key] {
         keys.extend([0, 31, 32, 63].map(|bit| true_key ^ 1 << bit));
         keys.push(true_key & u64::from(u32::MAX));
@@ -119,7 +124,8 @@ fn tries_to_get_in(provider: &str, is_answered: bool) {
     }
     stranger.send(&mut victim, &packet(job, 2, PACKET, b"there is no rank 2")).unwrap();
 
-    // The last packet is accepted, and none of the others was; and the insider still works.
+    // The last packet is accepted, and none of the others was; and the insider still
+    // works.
     stranger.send(&mut victim, &packet(job, 1, PACKET, b"the end")).unwrap();
     victim.hears(&["packet of rank 1: the end"]);
     assert_eq!(victim.words(), before);
@@ -140,7 +146,7 @@ impl Victim<'_> {
         let arrived = &mut self.arrived;
         self.endpoint.receive(&mut |arrival| {
             arrived.push(match arrival {
-                Arrival::Bell(word) => format!("bell at {}", word.offset),
+                Arrival::Notified(word) => format!("bell at {}", word.offset),
                 Arrival::Packet { from, bytes } => {
                     format!("packet of {from}: {}", String::from_utf8_lossy(bytes))
                 }
@@ -199,12 +205,12 @@ impl CardSeen {
 
 /// A client that uses libfabric's calls and nothing else.
 struct Stranger {
-    wire: Wire,
+    endpoint: RdmEndpoint,
     peer: fi_addr_t,
     mr: Option<Mr>,
-    near: Near,
-    context: Area,
-    _memory: Area,
+    near: LocalBuffer,
+    context: ZeroedPages,
+    _memory: ZeroedPages,
     patience: Duration,
 }
 
@@ -222,20 +228,20 @@ impl Change {
 
 impl Stranger {
     fn open(fabric: &Arc<Fabric>, choice: &Choice, address: &[u8], patience: Duration) -> Self {
-        let mut wire = Wire::open(fabric, choice, 64, false).unwrap();
-        let memory = Area::new(AREA_BYTES);
+        let mut endpoint = RdmEndpoint::open(fabric, choice, 64, false).unwrap();
+        let memory = ZeroedPages::new(AREA_BYTES);
         let at = memory.base.as_ptr();
         let access = FI_READ | FI_WRITE | FI_TRANSMIT | FI_RECV;
-        // SAFETY: the client's own memory, which stays until the wire is closed.
-        let mr = unsafe { wire.register(at, AREA_BYTES as u64, access, 1) }.unwrap();
-        let peer = wire.insert(address).unwrap();
-        let near = Near { at, desc: mr.desc };
-        let context = Area::new(64);
-        Self { wire, peer, mr: Some(mr), near, context, _memory: memory, patience }
+        // SAFETY: the client's own memory, which stays until the endpoint is closed.
+        let mr = unsafe { endpoint.register(at, AREA_BYTES as u64, access, 1) }.unwrap();
+        let peer = endpoint.insert(address).unwrap();
+        let near = LocalBuffer { at, desc: mr.desc };
+        let context = ZeroedPages::new(64);
+        Self { endpoint, peer, mr: Some(mr), near, context, _memory: memory, patience }
     }
 
-    fn here(&self, offset: usize) -> Near {
-        Near { at: self.near.at.wrapping_add(offset), ..self.near }
+    fn here(&self, offset: usize) -> LocalBuffer {
+        LocalBuffer { at: self.near.at.wrapping_add(offset), ..self.near }
     }
 
     /// A word of the client's memory.
@@ -250,46 +256,49 @@ impl Stranger {
     }
 
     /// Changes a word from [`MARK`] to [`NOISE`].
-    fn change(&mut self, victim: &mut Victim<'_>, what: Change, at: u64, key: u64) -> Ended {
-        let far = Far { peer: self.peer, addr: at, key };
+    fn change(&mut self, victim: &mut Victim<'_>, what: Change, at: u64, key: u64) -> StrangerEnd {
+        let far = RemoteBuffer { peer: self.peer, addr: at, key };
         let operand = if matches!(what, Change::Add) { NOISE.wrapping_sub(MARK) } else { NOISE };
         self.set_word(0, operand);
         self.set_word(1, MARK);
         let (operand, compare, result) = (self.here(0), self.here(8), self.here(16));
-        self.run(victim, |wire, context| {
+        self.run(victim, |endpoint, context| {
             // SAFETY: the near ends are this client's own.
             unsafe {
                 match what {
-                    Change::Put => wire.write(operand, 8, far, context, 0),
-                    Change::Add => wire.fetch((FI_UINT64, FI_SUM), operand, result, far, context),
+                    Change::Put => endpoint.write(operand, 8, far, context, 0),
+                    Change::Add => {
+                        endpoint.fetch((FI_UINT64, FI_SUM), operand, result, far, context)
+                    }
                     Change::CompareSwap => {
-                        wire.compare(FI_UINT64, operand, compare, result, far, context)
+                        endpoint.compare(FI_UINT64, operand, compare, result, far, context)
                     }
                 }
             }
         })
     }
 
-    fn get(&mut self, victim: &mut Victim<'_>, at: u64, key: u64, bytes: usize) -> Ended {
-        let (near, far) = (self.here(0), Far { peer: self.peer, addr: at, key });
+    fn get(&mut self, victim: &mut Victim<'_>, at: u64, key: u64, bytes: usize) -> StrangerEnd {
+        let (near, far) = (self.here(0), RemoteBuffer { peer: self.peer, addr: at, key });
         // SAFETY: as above.
-        self.run(victim, |wire, context| unsafe { wire.read(near, bytes, far, context, 0) })
+        self.run(victim, |endpoint, context| unsafe { endpoint.read(near, bytes, far, context, 0) })
     }
 
-    fn send(&mut self, victim: &mut Victim<'_>, bytes: &[u8]) -> Ended {
+    fn send(&mut self, victim: &mut Victim<'_>, bytes: &[u8]) -> StrangerEnd {
         // SAFETY: a packet is shorter than the client's memory.
         unsafe { self.near.at.copy_from(bytes.as_ptr(), bytes.len()) };
         let (near, peer, len) = (self.here(0), self.peer, bytes.len());
         // SAFETY: as above.
-        self.run(victim, |wire, context| unsafe { wire.send(near, len, peer, context) })
+        self.run(victim, |endpoint, context| unsafe { endpoint.send(near, len, peer, context) })
     }
 
-    /// Posts an operation and waits for its end; [`UNANSWERED`] if the end does not arrive.
+    /// Posts an operation and waits for its end; [`UNANSWERED`] if the end does not
+    /// arrive.
     fn run(
         &mut self,
         victim: &mut Victim<'_>,
-        mut post: impl FnMut(&mut Wire, *mut c_void) -> Answer,
-    ) -> Ended {
+        mut post: impl FnMut(&mut RdmEndpoint, *mut c_void) -> PostResult,
+    ) -> StrangerEnd {
         let context = self.context.base.as_ptr().cast();
         let (mut posted, mut end) = (false, None);
         let start = Instant::now();
@@ -299,31 +308,34 @@ impl Stranger {
                 return Err(UNANSWERED);
             }
             if !posted {
-                match post(&mut self.wire, context) as c_int {
+                match post(&mut self.endpoint, context) as c_int {
                     0 => posted = true,
                     code if code == -EAGAIN => {}
-                    code => end = Some(End::Refused { code: -code, provider_code: 0 }),
+                    code => end = Some(CompletionStatus::Refused { code: -code, provider_code: 0 }),
                 }
             }
             victim.poll();
             end = end.or_else(|| self.completion());
         }
         match end {
-            Some(End::Done(_)) => Ok(()),
-            Some(End::Refused { code, .. }) => Err(code),
+            Some(CompletionStatus::Done(_)) => Ok(()),
+            Some(CompletionStatus::Refused { code, .. }) => Err(code),
             other => panic!("the operation ended as {other:?}"),
         }
     }
 
-    fn completion(&mut self) -> Option<End> {
+    fn completion(&mut self) -> Option<CompletionStatus> {
         let mut entry: MaybeUninit<fi_cq_msg_entry> = MaybeUninit::uninit();
         // SAFETY: the queue only writes to the entry.
         let place = unsafe { core::slice::from_raw_parts_mut(entry.as_mut_ptr(), 1) };
-        match self.wire.completions(place) as c_int {
-            1 => Some(End::Done(place[0].len)),
+        match self.endpoint.completions(place) as c_int {
+            1 => Some(CompletionStatus::Done(place[0].len)),
             code if code == -FI_EAVAIL => {
-                let error = self.wire.failure()?;
-                Some(End::Refused { code: error.code, provider_code: error.provider_code })
+                let error = self.endpoint.failure()?;
+                Some(CompletionStatus::Refused {
+                    code: error.code,
+                    provider_code: error.provider_code,
+                })
             }
             _ => None,
         }
@@ -332,12 +344,12 @@ impl Stranger {
 
 impl Drop for Stranger {
     fn drop(&mut self) {
-        self.wire.shut(self.mr.take().into_iter());
+        self.endpoint.shut(self.mr.take().into_iter());
     }
 }
 
 /// The result of an operation: success, or libfabric's error.
-type Ended = Result<(), c_int>;
+type StrangerEnd = Result<(), c_int>;
 
 /// A packet; its layout is that of `net::packet`.
 fn packet(job: u64, from: u32, kind: u32, rest: &[u8]) -> Vec<u8> {

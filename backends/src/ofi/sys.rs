@@ -24,7 +24,7 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 pub type fi_addr_t = u64;
 
 use crate::foreign::{constants, structures};
-use crate::net::Answer;
+use crate::net::PostResult;
 
 /// A slot of a table that is not used here.
 pub type Unused = *const c_void;
@@ -109,9 +109,9 @@ structures! {
     fid_cq { fid: fid, ops: *const fi_ops_cq }
     fi_ops_cq {
         size: usize,
-        read: Option<unsafe extern "C" fn(*mut fid_cq, *mut c_void, usize) -> Answer>,
+        read: Option<unsafe extern "C" fn(*mut fid_cq, *mut c_void, usize) -> PostResult>,
         readfrom: Unused,
-        readerr: Option<unsafe extern "C" fn(*mut fid_cq, *mut fi_cq_err_entry, u64) -> Answer>,
+        readerr: Option<unsafe extern "C" fn(*mut fid_cq, *mut fi_cq_err_entry, u64) -> PostResult>,
     }
     fi_cq_msg_entry { op_context: *mut c_void, flags: u64, len: usize }
     fi_cq_err_entry {
@@ -129,26 +129,26 @@ structures! {
     fi_ops_msg {
         size: usize,
         recv: Option<unsafe extern "C" fn(
-            *mut fid_ep, *mut c_void, usize, *mut c_void, fi_addr_t, *mut c_void) -> Answer>,
+            *mut fid_ep, *mut c_void, usize, *mut c_void, fi_addr_t, *mut c_void) -> PostResult>,
         recvv: Unused, recvmsg: Unused,
         send: Option<unsafe extern "C" fn(
-            *mut fid_ep, *const c_void, usize, *mut c_void, fi_addr_t, *mut c_void) -> Answer>,
+            *mut fid_ep, *const c_void, usize, *mut c_void, fi_addr_t, *mut c_void) -> PostResult>,
         sendv: Unused, sendmsg: Unused,
         inject: Option<unsafe extern "C" fn(
-            *mut fid_ep, *const c_void, usize, fi_addr_t) -> Answer>,
+            *mut fid_ep, *const c_void, usize, fi_addr_t) -> PostResult>,
     }
     fi_ops_rma {
         size: usize,
         read: Option<unsafe extern "C" fn(
             *mut fid_ep, *mut c_void, usize, *mut c_void, fi_addr_t, u64, u64,
-            *mut c_void) -> Answer>,
+            *mut c_void) -> PostResult>,
         readv: Unused,
-        readmsg: Option<unsafe extern "C" fn(*mut fid_ep, *const fi_msg_rma, u64) -> Answer>,
+        readmsg: Option<unsafe extern "C" fn(*mut fid_ep, *const fi_msg_rma, u64) -> PostResult>,
         write: Option<unsafe extern "C" fn(
             *mut fid_ep, *const c_void, usize, *mut c_void, fi_addr_t, u64, u64,
-            *mut c_void) -> Answer>,
+            *mut c_void) -> PostResult>,
         writev: Unused,
-        writemsg: Option<unsafe extern "C" fn(*mut fid_ep, *const fi_msg_rma, u64) -> Answer>,
+        writemsg: Option<unsafe extern "C" fn(*mut fid_ep, *const fi_msg_rma, u64) -> PostResult>,
     }
     fi_rma_iov { addr: u64, len: usize, key: u64 }
     fi_msg_rma {
@@ -159,15 +159,15 @@ structures! {
         size: usize,
         write: Option<unsafe extern "C" fn(
             *mut fid_ep, *const c_void, usize, *mut c_void, fi_addr_t, u64, u64,
-            c_int, c_int, *mut c_void) -> Answer>,
+            c_int, c_int, *mut c_void) -> PostResult>,
         writev: Unused, writemsg: Unused, inject: Unused,
         readwrite: Option<unsafe extern "C" fn(
             *mut fid_ep, *const c_void, usize, *mut c_void, *mut c_void, *mut c_void, fi_addr_t,
-            u64, u64, c_int, c_int, *mut c_void) -> Answer>,
+            u64, u64, c_int, c_int, *mut c_void) -> PostResult>,
         readwritev: Unused, readwritemsg: Unused,
         compwrite: Option<unsafe extern "C" fn(
             *mut fid_ep, *const c_void, usize, *mut c_void, *const c_void, *mut c_void,
-            *mut c_void, *mut c_void, fi_addr_t, u64, u64, c_int, c_int, *mut c_void) -> Answer>,
+            *mut c_void, *mut c_void, fi_addr_t, u64, u64, c_int, c_int, *mut c_void) -> PostResult>,
         compwritev: Unused, compwritemsg: Unused,
         writevalid: Option<unsafe extern "C" fn(*mut fid_ep, c_int, c_int, *mut usize) -> c_int>,
         readwritevalid:
@@ -329,14 +329,14 @@ impl Library {
     }
 
     /// An empty `fi_info`, to be filled and used as hints.
-    pub fn hints(&self) -> Option<Info<'_>> {
+    pub fn hints(&self) -> Option<FiInfo<'_>> {
         // SAFETY: with null the function makes a new one.
-        Info::new(self, unsafe { (self.dupinfo)(core::ptr::null()) })
+        FiInfo::new(self, unsafe { (self.dupinfo)(core::ptr::null()) })
     }
 
     /// The offers that fit the hints: a list, best first. `source` is the address
     /// or the interface to use.
-    pub fn getinfo(&self, source: Option<&CStr>, hints: &Info<'_>) -> Result<Info<'_>, c_int> {
+    pub fn getinfo(&self, source: Option<&CStr>, hints: &FiInfo<'_>) -> Result<FiInfo<'_>, c_int> {
         let mut list = core::ptr::null_mut();
         let (node, flags) = match source {
             Some(node) => (node.as_ptr(), FI_SOURCE),
@@ -350,14 +350,14 @@ impl Library {
         };
         // The first call initialises the libraries that it is linked with.
         handlers.restore();
-        match Info::new(self, list) {
+        match FiInfo::new(self, list) {
             Some(info) if answer == 0 => Ok(info),
             _ => Err(if answer == 0 { ENODATA } else { -answer }),
         }
     }
 
     /// Opens the fabric of an `fi_info`.
-    pub fn fabric(&self, info: &Info<'_>) -> Result<*mut fid_fabric, c_int> {
+    pub fn fabric(&self, info: &FiInfo<'_>) -> Result<*mut fid_fabric, c_int> {
         let mut fabric = core::ptr::null_mut();
         // SAFETY: the library made the attributes.
         let answer =
@@ -367,12 +367,12 @@ impl Library {
 }
 
 /// An `fi_info` (or a list of them) that the library allocated, freed on drop.
-pub struct Info<'l> {
+pub struct FiInfo<'l> {
     library: &'l Library,
     raw: *mut fi_info,
 }
 
-impl<'l> Info<'l> {
+impl<'l> FiInfo<'l> {
     fn new(library: &'l Library, raw: *mut fi_info) -> Option<Self> {
         (!raw.is_null()).then_some(Self { library, raw })
     }
@@ -389,7 +389,7 @@ impl<'l> Info<'l> {
     }
 }
 
-impl Drop for Info<'_> {
+impl Drop for FiInfo<'_> {
     fn drop(&mut self) {
         // SAFETY: the library allocated it, and this value owns it.
         unsafe { (self.library.freeinfo)(self.raw) };

@@ -1,273 +1,266 @@
-//! One domain of libfabric with the objects that one owner needs: an address
-//! vector, a completion queue and an endpoint.
+//! The interface of a NIC endpoint, implemented with libfabric.
 //!
-//! ```text
-//!  Fabric ── Wire { domain, av, cq, ep }      one owner at a time, no locks
-//!         └─ Wire { domain, av, cq, ep }      inside (FI_THREAD_DOMAIN)
-//! ```
-//!
-//! The methods are libfabric's calls and nothing more; each returns libfabric's
-//! result.
-//!
-//! | file | what is in it |
-//! |---|---|
-//! | here | the objects, opened and closed; peers' addresses |
-//! | `memory` | registrations and keys |
-//! | `post` | puts and gets, words, packets |
-//! | `complete` | completions, and sleeping until some have come |
+//! libfabric writes to the context of an operation: each context number has 64
+//! bytes, and libfabric gets their address.
 
-mod complete;
-mod memory;
-mod post;
-
-use super::choice::{Choice, Fabric};
+use super::choice::{Choice, Facts};
 use super::config::OpenError;
+use super::endpoint::RdmEndpoint;
+use super::fabric::Fabric;
 use super::sys::*;
-use crate::net::{ADDRESS_BYTES_MAX, Mr};
-use core::ffi::c_int;
-use core::ptr::{null, null_mut};
+use crate::net::{
+    self, CompletionEntry, CompletionStatus, ENTRIES_MAX, LocalBuffer, Mr, PostResult,
+    RemoteBuffer, WireKey, WordBuffers, ZeroedPages,
+};
+use core::ffi::{c_int, c_void};
+use core::fmt;
+use core::mem::MaybeUninit;
 use std::os::fd::RawFd;
 use std::sync::Arc;
+use tsumugi_core::mem::{Access, Rank, Width};
+use tsumugi_core::op::{Kind, Op};
 
-/// The objects of one domain; see the module.
-pub(super) struct Wire {
-    fabric: Arc<Fabric>,
-    domain: *mut fid_domain,
-    av: *mut fid_av,
-    cq: *mut fid_cq,
-    ep: *mut fid_ep,
-    event: Option<RawFd>,
-    mr_mode: c_int,
-    delivery: u64,
+/// A wire of libfabric, with the memory of its contexts.
+pub struct OfiWire {
+    // The wire is dropped first, because it uses the contexts.
+    endpoint: RdmEndpoint,
+    contexts: ZeroedPages,
 }
 
-// SAFETY: the objects are not bound to a thread; FI_THREAD_DOMAIN requires only
-// that one thread at a time uses them, which `&mut self` guarantees.
-unsafe impl Send for Wire {}
+/// The properties that a provider reports.
+#[derive(Debug)]
+pub struct OfiDescription {
+    pub(super) facts: Facts,
+}
 
-impl Wire {
-    /// Opens a domain with a queue of at least `completions` entries.
+// SAFETY: the pointer points to memory that the wire owns.
+unsafe impl Send for OfiWire {}
+
+impl fmt::Debug for OfiWire {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OfiWire").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for OfiDescription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} on {}", self.facts.provider, self.facts.device)
+    }
+}
+
+impl OfiWire {
     pub(super) fn open(
         fabric: &Arc<Fabric>,
         choice: &Choice,
-        completions: usize,
+        contexts: usize,
         event: bool,
     ) -> Result<Self, OpenError> {
-        let mut wire = Self {
-            fabric: fabric.clone(),
-            domain: null_mut(),
-            av: null_mut(),
-            cq: null_mut(),
-            ep: null_mut(),
-            event: None,
-            mr_mode: choice.facts.mr_mode,
-            delivery: if choice.facts.delivery { FI_DELIVERY_COMPLETE } else { 0 },
-        };
-        let info = choice.info.raw();
-        macro_rules! call {
-            ($table:expr, $type:ty, $slot:ident, $($argument:expr),*) => {{
-                let table = $table;
-                if !has_slot(table, core::mem::offset_of!($type, $slot)) {
-                    return Err(OpenError::NoSuchCall { name: stringify!($slot) });
-                }
-                let name = stringify!($slot);
-                let Some(slot) = (*table).$slot else { return Err(OpenError::NoSuchCall { name }) };
-                match slot($($argument),*) {
-                    0 => {}
-                    code => return Err(OpenError::Call { name, code: -code }),
-                }
-            }};
-        }
-        // SAFETY: the library made every object, every table's size is checked
-        // before a slot of it is used, and the attributes are whole structures of
-        // version 1.17, which is the version that was requested.
-        unsafe {
-            let domain = &mut wire.domain;
-            call!((*fabric.raw).ops, fi_ops_fabric, domain, fabric.raw, info, domain, null_mut());
-            let domain = wire.domain;
-            let mut attr = fi_av_attr {
-                type_: FI_AV_TABLE,
-                rx_ctx_bits: 0,
-                count: 0,
-                ep_per_node: 0,
-                name: null(),
-                map_addr: null_mut(),
-                flags: 0,
-            };
-            call!(
-                (*domain).ops,
-                fi_ops_domain,
-                av_open,
-                domain,
-                &mut attr,
-                &mut wire.av,
-                null_mut()
-            );
-            if !event || wire.open_cq(completions, FI_WAIT_FD) != 0 {
-                match wire.open_cq(completions, FI_WAIT_NONE) {
-                    0 => {}
-                    code => return Err(OpenError::Call { name: "cq_open", code: -code }),
-                }
-            }
-            call!((*domain).ops, fi_ops_domain, endpoint, domain, info, &mut wire.ep, null_mut());
-            let ep = &raw mut (*wire.ep).fid;
-            let table = (*wire.ep).fid.ops;
-            call!(table, fi_ops, bind, ep, &raw mut (*wire.av).fid, 0);
-            call!(table, fi_ops, bind, ep, &raw mut (*wire.cq).fid, FI_TRANSMIT | FI_RECV);
-            call!(table, fi_ops, control, ep, FI_ENABLE, null_mut());
-        }
-        wire.check_tables(choice.facts.atomics)?;
-        Ok(wire)
+        let endpoint = RdmEndpoint::open(fabric, choice, contexts, event)?;
+        Ok(Self { endpoint, contexts: ZeroedPages::new(contexts * CONTEXT_BYTES) })
     }
 
-    /// # Safety
-    ///
-    /// The domain must be open.
-    unsafe fn open_cq(&mut self, completions: usize, wait_obj: c_int) -> c_int {
-        let mut attr = fi_cq_attr {
-            size: completions,
-            flags: 0,
-            format: FI_CQ_FORMAT_MSG,
-            wait_obj,
-            signaling_vector: 0,
-            wait_cond: 0,
-            wait_set: null_mut(),
-        };
-        // SAFETY: as in `open`.
-        unsafe {
-            let table = (*self.domain).ops;
-            if !has_slot(table, core::mem::offset_of!(fi_ops_domain, cq_open)) {
-                return -ENOSYS;
-            }
-            let Some(slot) = (*table).cq_open else { return -ENOSYS };
-            let answer = slot(self.domain, &mut attr, &mut self.cq, null_mut());
-            if answer != 0 || wait_obj == FI_WAIT_NONE {
-                return answer;
-            }
-            let mut fd: c_int = -1;
-            let cq = &raw mut (*self.cq).fid;
-            let asked = match (*(*cq).ops).control {
-                Some(control) => control(cq, FI_GETWAIT, (&raw mut fd).cast()),
-                None => -ENOSYS,
-            };
-            let trywait = core::mem::offset_of!(fi_ops_fabric, trywait);
-            if asked != 0 || fd < 0 || !has_slot((*self.fabric.raw).ops, trywait) {
-                close(cq);
-                self.cq = null_mut();
-                return -ENOSYS;
-            }
-            self.event = Some(fd);
-            0
-        }
+    /// The address of a context. It cannot wrap: there are as many contexts.
+    #[inline]
+    fn context(&self, number: usize) -> *mut c_void {
+        self.contexts.base.as_ptr().wrapping_add(number * CONTEXT_BYTES).cast()
     }
 
-    /// Checks the tables of the data path; their slots are then used unchecked.
-    fn check_tables(&self, atomics: bool) -> Result<(), OpenError> {
-        use core::mem::offset_of;
-        // SAFETY: the tables are the endpoint's and the queue's own, or null.
-        let slots = unsafe {
-            let ep = &*self.ep;
-            [
-                ("cq read", has_slot((*self.cq).ops, offset_of!(fi_ops_cq, readerr))),
-                ("av insert", has_slot((*self.av).ops, offset_of!(fi_ops_av, remove))),
-                ("getname", has_slot(ep.cm, offset_of!(fi_ops_cm, getname))),
-                ("fi_send", has_slot(ep.msg, offset_of!(fi_ops_msg, inject))),
-                ("fi_write", has_slot(ep.rma, offset_of!(fi_ops_rma, writemsg))),
-                ("memory registration", has_slot((*self.domain).mr, offset_of!(fi_ops_mr, reg))),
-                (
-                    "fi_atomic",
-                    !atomics || has_slot(ep.atomic, offset_of!(fi_ops_atomic, compwritevalid)),
-                ),
-            ]
-        };
-        match slots.iter().find(|(_, has)| !has) {
-            Some((name, _)) => Err(OpenError::NoSuchCall { name }),
-            None => Ok(()),
-        }
-    }
-
-    /// The address of the endpoint for peers.
-    pub(super) fn address(&self) -> Result<Vec<u8>, c_int> {
-        let mut name = [0u8; ADDRESS_BYTES_MAX];
-        let mut bytes = name.len();
-        // SAFETY: the table was checked, and the buffer has as many bytes.
-        let answer = unsafe {
-            let getname = (*(*self.ep).cm).getname.ok_or(ENOSYS)?;
-            getname(&raw mut (*self.ep).fid, name.as_mut_ptr().cast(), &mut bytes)
-        };
-        if answer != 0 || bytes > name.len() {
-            return Err(if answer != 0 { -answer } else { libc::EMSGSIZE });
-        }
-        Ok(name[..bytes].to_vec())
-    }
-
-    /// Adds a peer with its address, which must be as long as this endpoint's own:
-    /// the parser of cards checks that.
-    pub(super) fn insert(&mut self, address: &[u8]) -> Result<fi_addr_t, c_int> {
-        // Providers read as many bytes as their addresses have.
-        let mut name = [0u8; ADDRESS_BYTES_MAX];
-        name[..address.len()].copy_from_slice(address);
-        let mut peer = FI_ADDR_UNSPEC;
-        // SAFETY: the table was checked; one address in, one number out.
-        let inserted = unsafe {
-            let insert = (*(*self.av).ops).insert.ok_or(ENOSYS)?;
-            insert(self.av, name.as_ptr().cast(), 1, &mut peer, 0, null_mut())
-        };
-        match inserted {
-            1 if peer != FI_ADDR_UNSPEC => Ok(peer),
-            error => Err(if error < 0 { -error } else { libc::EINVAL }),
-        }
-    }
-
-    /// Ends the endpoint: the provider does not use operations in flight any more.
-    /// The registrations end here too, before or after it as the provider requires.
-    pub(super) fn shut(&mut self, mrs: impl Iterator<Item = Mr>) {
-        let bound = self.mr_mode & FI_MR_ENDPOINT != 0;
-        if !bound {
-            self.close_ep();
-        }
-        for mr in mrs {
-            self.close_mr(&mr);
-        }
-        self.close_ep();
-    }
-
-    fn close_ep(&mut self) {
-        if !self.ep.is_null() {
-            // SAFETY: this value owns the endpoint, and drops the pointer
-            // afterwards.
-            unsafe { close(&raw mut (*self.ep).fid) };
-            self.ep = null_mut();
-        }
+    #[inline]
+    fn number(&self, context: usize) -> usize {
+        context.wrapping_sub(self.contexts.base.as_ptr() as usize) / CONTEXT_BYTES
     }
 }
 
-impl Drop for Wire {
-    fn drop(&mut self) {
-        self.close_ep();
-        // SAFETY: each is owned or null, and is closed once, the domain last.
-        unsafe {
-            if !self.cq.is_null() {
-                close(&raw mut (*self.cq).fid);
-            }
-            if !self.av.is_null() {
-                close(&raw mut (*self.av).fid);
-            }
-            if !self.domain.is_null() {
-                close(&raw mut (*self.domain).fid);
-            }
+impl net::NetWire for OfiWire {
+    const NAME: &'static str = "ofi";
+
+    type Description = OfiDescription;
+
+    fn event(&self) -> Option<RawFd> {
+        self.endpoint.event()
+    }
+
+    fn try_wait(&mut self) -> bool {
+        self.endpoint.try_wait()
+    }
+
+    fn address(&self) -> Result<Vec<u8>, c_int> {
+        self.endpoint.address()
+    }
+
+    fn insert(&mut self, _: Rank, address: &[u8]) -> Result<u64, c_int> {
+        self.endpoint.insert(address)
+    }
+
+    fn remove(&mut self, peer: u64) -> Option<u64> {
+        // The peer stays known, and can be informed. Requests that its provider has
+        // sent already may still be carried out here: nothing withdraws a key from
+        // one peer.
+        Some(peer)
+    }
+
+    unsafe fn register(
+        &mut self,
+        base: *mut u8,
+        bytes: u64,
+        access: Access,
+        key: u64,
+    ) -> Result<Mr, c_int> {
+        let far = match access {
+            Access::Local => FI_RECV | FI_TRANSMIT,
+            Access::Read => FI_REMOTE_READ,
+            Access::ReadWrite => FI_REMOTE_READ | FI_REMOTE_WRITE,
+        };
+        // SAFETY: the caller keeps the contract of `register`.
+        unsafe { self.endpoint.register(base, bytes, far | FI_READ | FI_WRITE, key) }
+    }
+
+    fn close_mr(&mut self, mr: &Mr) {
+        self.endpoint.close_mr(mr);
+    }
+
+    fn map_key(&mut self, key: &WireKey, origin: u64) -> Result<u64, c_int> {
+        self.endpoint.map_key(key, origin)
+    }
+
+    fn unmap_key(&mut self, key: u64) {
+        self.endpoint.unmap_key(key);
+    }
+
+    #[inline]
+    unsafe fn put(
+        &mut self,
+        near: LocalBuffer,
+        bytes: usize,
+        far: RemoteBuffer,
+        context: usize,
+        more: bool,
+        inject: bool,
+    ) -> PostResult {
+        let flags = if more { FI_MORE } else { 0 } | if inject { FI_INJECT } else { 0 };
+        // SAFETY: the caller keeps the contract of `put`; the context stays as long
+        // as the wire.
+        unsafe { self.endpoint.write(near, bytes, far, self.context(context), flags) }
+    }
+
+    #[inline]
+    unsafe fn get(
+        &mut self,
+        near: LocalBuffer,
+        bytes: usize,
+        far: RemoteBuffer,
+        context: usize,
+        more: bool,
+    ) -> PostResult {
+        let flags = if more { FI_MORE } else { 0 };
+        // SAFETY: as in `put`.
+        unsafe { self.endpoint.read(near, bytes, far, self.context(context), flags) }
+    }
+
+    unsafe fn word(
+        &mut self,
+        op: &Op,
+        nears: WordBuffers,
+        far: RemoteBuffer,
+        context: usize,
+        atomics: bool,
+    ) -> PostResult {
+        let WordBuffers { operand, compare, result } = nears;
+        let width = op.width().unwrap_or(Width::W8) as usize;
+        let datatype = if width == 4 { FI_UINT32 } else { FI_UINT64 };
+        let context = self.context(context);
+        let endpoint = &mut self.endpoint;
+        let mut fetch = |op| {
+            // SAFETY: the caller keeps the contract of `word`, for all of these
+            // calls.
+            unsafe { endpoint.fetch((datatype, op), operand, result, far, context) }
+        };
+        match op.kind {
+            Kind::FetchAdd => fetch(FI_SUM),
+            Kind::Swap => fetch(FI_ATOMIC_WRITE),
+            Kind::FetchAnd => fetch(FI_BAND),
+            Kind::FetchOr => fetch(FI_BOR),
+            Kind::FetchXor => fetch(FI_BXOR),
+            Kind::GetWord if atomics => fetch(FI_ATOMIC_READ),
+            // SAFETY: as above.
+            Kind::CompareSwap => unsafe {
+                endpoint.compare(datatype, operand, compare, result, far, context)
+            },
+            // SAFETY: as above.
+            Kind::PutWord if atomics => unsafe {
+                endpoint.atomic((datatype, FI_ATOMIC_WRITE), operand, far, context)
+            },
+            // SAFETY: as above.
+            Kind::GetWord => unsafe { endpoint.read(result, width, far, context, 0) },
+            // SAFETY: as above.
+            _ => unsafe { endpoint.write(operand, width, far, context, 0) },
         }
+    }
+
+    unsafe fn send(
+        &mut self,
+        near: LocalBuffer,
+        bytes: usize,
+        peer: u64,
+        context: usize,
+    ) -> PostResult {
+        // SAFETY: the caller keeps the contract of `send`.
+        unsafe { self.endpoint.send(near, bytes, peer, self.context(context)) }
+    }
+
+    #[inline]
+    fn inject_packet(&mut self, bytes: &[u8], peer: u64) -> PostResult {
+        self.endpoint.inject_packet(bytes, peer)
+    }
+
+    unsafe fn receive(&mut self, near: LocalBuffer, bytes: usize, context: usize) -> PostResult {
+        // SAFETY: the caller keeps the contract of `receive`.
+        unsafe { self.endpoint.receive(near, bytes, self.context(context)) }
+    }
+
+    fn completions(
+        &mut self,
+        entries: &mut [CompletionEntry; ENTRIES_MAX],
+    ) -> Result<usize, c_int> {
+        let mut place: [MaybeUninit<fi_cq_msg_entry>; ENTRIES_MAX] =
+            [const { MaybeUninit::uninit() }; ENTRIES_MAX];
+        // SAFETY: the queue only writes to the array; entries that it has not
+        // written are not read.
+        let place =
+            unsafe { core::slice::from_raw_parts_mut(place.as_mut_ptr().cast(), ENTRIES_MAX) };
+        let answer = self.endpoint.completions(place);
+        if answer > 0 {
+            for (to, from) in entries.iter_mut().zip(&place[..answer as usize]) {
+                let context = self.number(from.op_context as usize);
+                *to = CompletionEntry { context, end: CompletionStatus::Done(from.len) };
+            }
+            return Ok(answer as usize);
+        }
+        match answer as c_int {
+            code if code == -FI_EAVAIL => Ok(self.failures(entries)),
+            0 => Ok(0),
+            code if code == -EAGAIN => Ok(0),
+            code => Err(-code),
+        }
+    }
+
+    fn shut(&mut self, mrs: impl Iterator<Item = Mr>) {
+        self.endpoint.shut(mrs);
     }
 }
 
-/// # Safety
-///
-/// `object` must be open, and must not be used afterwards.
-pub(super) unsafe fn close(object: *mut fid) {
-    // SAFETY: the first slots of a table always exist.
-    unsafe {
-        if let Some(close) = (*(*object).ops).close {
-            close(object);
+impl OfiWire {
+    #[cold]
+    fn failures(&mut self, entries: &mut [CompletionEntry; ENTRIES_MAX]) -> usize {
+        for (count, entry) in entries.iter_mut().enumerate() {
+            let Some(error) = self.endpoint.failure() else { return count };
+            let end =
+                CompletionStatus::Refused { code: error.code, provider_code: error.provider_code };
+            *entry = CompletionEntry { context: self.number(error.context), end };
         }
+        ENTRIES_MAX
     }
 }
+
+/// The bytes that a provider may require for each operation (`fi_context2`).
+const CONTEXT_BYTES: usize = 64;

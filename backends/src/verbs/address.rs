@@ -1,7 +1,7 @@
 //! The address of a rank's endpoint, in the form that crosses the network.
 //!
 //! ```text
-//!  gid 16 | door 4 | lid 2 | mtu 1 | reads 1 | target 4      numbers are little-endian
+//!  gid 16 | cm_qp 4 | lid 2 | mtu 1 | reads 1 | target 4      numbers are little-endian
 //! ```
 //!
 //! The parser accepts any bytes.
@@ -13,8 +13,8 @@ use core::ffi::c_int;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Address {
     pub gid: ibv_gid,
-    /// The number of the queue pair that receives calls (the door).
-    pub door: u32,
+    /// The number of the queue pair that receives calls (the CM endpoint).
+    pub cm_qp: u32,
     pub lid: u16,
     /// libibverbs' number for the bytes of a packet.
     pub mtu: u8,
@@ -28,7 +28,7 @@ impl Address {
     pub(super) fn to_bytes(self) -> [u8; ADDRESS_BYTES] {
         let mut bytes = [0; ADDRESS_BYTES];
         bytes[..16].copy_from_slice(&self.gid.raw);
-        bytes[16..20].copy_from_slice(&self.door.to_le_bytes());
+        bytes[16..20].copy_from_slice(&self.cm_qp.to_le_bytes());
         bytes[20..22].copy_from_slice(&self.lid.to_le_bytes());
         (bytes[22], bytes[23]) = (self.mtu, self.reads_max);
         bytes[24..].copy_from_slice(&self.target.to_le_bytes());
@@ -42,7 +42,7 @@ impl Address {
         raw.copy_from_slice(&bytes[..16]);
         let address = Self {
             gid: ibv_gid { raw },
-            door: u32::from_le_bytes(bytes[16..20].try_into().expect("4 bytes")),
+            cm_qp: u32::from_le_bytes(bytes[16..20].try_into().expect("4 bytes")),
             lid: u16::from_le_bytes(bytes[20..22].try_into().expect("2 bytes")),
             mtu: bytes[22],
             reads_max: bytes[23],
@@ -50,7 +50,7 @@ impl Address {
         };
         let is_sound = (IBV_MTU_256..=IBV_MTU_4096).contains(&u32::from(address.mtu))
             && (1..=READS_MAX as u8).contains(&address.reads_max)
-            && address.door.max(address.target) < 1 << 24;
+            && address.cm_qp.max(address.target) < 1 << 24;
         is_sound.then_some(address)
     }
 }
@@ -67,7 +67,14 @@ mod tests {
     use tsumugi_conformance::Seeded;
 
     fn address() -> Address {
-        Address { gid: ibv_gid { raw: [7; 16] }, door: 5, lid: 9, mtu: 5, reads_max: 16, target: 3 }
+        Address {
+            gid: ibv_gid { raw: [7; 16] },
+            cm_qp: 5,
+            lid: 9,
+            mtu: 5,
+            reads_max: 16,
+            target: 3,
+        }
     }
 
     #[test]
@@ -90,7 +97,7 @@ mod tests {
             bytes[16 + seeded.below(12) as usize] = seeded.next() as u8;
             if let Some(address) = Address::parse(&bytes) {
                 assert!((1..=5).contains(&address.mtu));
-                assert!(address.door < 1 << 24 && address.target < 1 << 24);
+                assert!(address.cm_qp < 1 << 24 && address.target < 1 << 24);
             }
         }
     }

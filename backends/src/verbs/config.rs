@@ -1,14 +1,15 @@
 //! The options of a libibverbs domain, and the errors of opening it.
 
+use super::libraries::VerbsLibraries;
 use super::sys::LoadError;
-use crate::net::{ENDPOINTS_MAX, Unfit};
+use crate::net::{AssembleError, ENDPOINTS_MAX};
 use core::fmt;
 use tsumugi_core::boot::CARD_BYTES_MAX;
 
-/// The options of a domain. [`Config::default`] takes the first device with an
+/// The options of a domain. [`VerbsConfig::default`] takes the first device with an
 /// active port.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Config {
+pub struct VerbsConfig {
     /// The device, as libibverbs names it: `mlx5_0`, `rxe0`. `None`: the first
     /// device of which the port is active.
     pub device: Option<String>,
@@ -36,25 +37,27 @@ pub struct Config {
     pub pairs_max: usize,
     /// Whether peers are reached by the dynamically connected transport, where both
     /// devices have it and all trials of it succeed: one pair answers all peers,
-    /// and a link is made without a message to its peer. This has never run on a
+    /// and a connection is made without a message to its peer. This has never run on a
     /// real card.
-    pub dynamic: bool,
+    pub dct: bool,
     /// Puts up to this size are copied into the request (inline), as far as the
     /// device supports it.
     pub inline_bytes_max: usize,
     /// A request without an acknowledgement is sent again after 4.096 us times two
     /// to the power of this, six times.
     pub timeout: u8,
-    /// The time, in milliseconds, for which peers wait to open a link to a rank that
-    /// does not poll, before they declare it lost.
-    pub patience_ms: u32,
+    /// The time, in milliseconds, for which peers wait to open a connection to a rank
+    /// that does not poll, before they declare it lost.
+    pub connect_timeout_ms: u32,
     /// Whether the completion queue has a descriptor to sleep on.
     pub event: bool,
     /// A number that all ranks of the job have and no other job has.
     pub job: u64,
+    /// The libraries to call. `None`: those that are installed.
+    pub libraries: Option<VerbsLibraries>,
 }
 
-impl Default for Config {
+impl Default for VerbsConfig {
     fn default() -> Self {
         Self {
             device: None,
@@ -66,12 +69,13 @@ impl Default for Config {
             packet_bytes_max: 4096,
             piece_bytes_max: u64::MAX,
             pairs_max: 64,
-            dynamic: false,
+            dct: false,
             inline_bytes_max: 188,
             timeout: 14,
-            patience_ms: 30_000,
+            connect_timeout_ms: 30_000,
             event: false,
             job: 0,
+            libraries: None,
         }
     }
 }
@@ -158,28 +162,35 @@ impl From<LoadError> for OpenError {
     }
 }
 
-impl From<Unfit> for OpenError {
-    fn from(unfit: Unfit) -> Self {
+impl From<AssembleError> for OpenError {
+    fn from(unfit: AssembleError) -> Self {
         match unfit {
-            Unfit::Number { name, value, min, max } => Self::Number { name, value, min, max },
-            Unfit::Address(code) => Self::Call { name: "ibv_query_gid", code },
-            Unfit::CardTooLong { bytes } => Self::CardTooLong { bytes },
+            AssembleError::Number { name, value, min, max } => {
+                Self::Number { name, value, min, max }
+            }
+            AssembleError::Address(code) => Self::Call { name: "ibv_query_gid", code },
+            AssembleError::CardTooLong { bytes } => Self::CardTooLong { bytes },
         }
     }
 }
 
-impl Config {
+impl VerbsConfig {
     /// Checks the numbers.
-    pub(super) fn check(&self) -> Result<(), Unfit> {
-        Unfit::check("port", self.port.into(), 1, 255)?;
-        Unfit::check("endpoints", self.endpoints, 1, ENDPOINTS_MAX)?;
-        Unfit::check("in_flight_max", self.in_flight_max, 1, 1 << 14)?;
-        Unfit::check("packets", self.packets, 1, 1 << 12)?;
-        Unfit::check("packet_bytes_max", self.packet_bytes_max, 64, 1 << 20)?;
-        Unfit::check("pairs_max", self.pairs_max, 1, 1 << 16)?;
-        Unfit::check("inline_bytes_max", self.inline_bytes_max, 0, 1 << 12)?;
-        Unfit::check("timeout", self.timeout.into(), 1, 31)?;
-        Unfit::check("patience_ms", self.patience_ms as usize, 1, 1 << 24)?;
-        Unfit::check("piece_bytes_max", self.piece_bytes_max.min(1 << 30) as usize, 8, 1 << 30)
+    pub(super) fn check(&self) -> Result<(), AssembleError> {
+        AssembleError::check("port", self.port.into(), 1, 255)?;
+        AssembleError::check("endpoints", self.endpoints, 1, ENDPOINTS_MAX)?;
+        AssembleError::check("in_flight_max", self.in_flight_max, 1, 1 << 14)?;
+        AssembleError::check("packets", self.packets, 1, 1 << 12)?;
+        AssembleError::check("packet_bytes_max", self.packet_bytes_max, 64, 1 << 20)?;
+        AssembleError::check("pairs_max", self.pairs_max, 1, 1 << 16)?;
+        AssembleError::check("inline_bytes_max", self.inline_bytes_max, 0, 1 << 12)?;
+        AssembleError::check("timeout", self.timeout.into(), 1, 31)?;
+        AssembleError::check("connect_timeout_ms", self.connect_timeout_ms as usize, 1, 1 << 24)?;
+        AssembleError::check(
+            "piece_bytes_max",
+            self.piece_bytes_max.min(1 << 30) as usize,
+            8,
+            1 << 30,
+        )
     }
 }

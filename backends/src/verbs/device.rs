@@ -1,19 +1,19 @@
 //! An opened device: its context and a protection domain.
 
 use super::address::{Address, READS_MAX};
-use super::config::{Config, OpenError};
-use super::dynamic::sys::Driver;
-use super::dynamic::{self, Dynamic};
+use super::config::{OpenError, VerbsConfig};
+use super::dct::support::DctSupport;
+use super::dct::sys::Driver;
+use super::libraries::VerbsLibraries;
 use super::sys::*;
 use crate::foreign::owned;
-use crate::net::{Key, Mr};
+use crate::net::{Mr, WireKey};
 use core::ffi::c_int;
 use core::ptr::{null_mut, without_provenance_mut};
-use std::sync::OnceLock;
 use tsumugi_core::mem::Access;
 
 /// An opened device; see the module.
-pub(super) struct Device {
+pub(super) struct VerbsDevice {
     pub library: &'static Library,
     pub context: *mut ibv_context,
     pub pd: *mut ibv_pd,
@@ -58,7 +58,7 @@ pub struct Facts {
     /// The atomics on words of 8 bytes.
     pub atomics: Atomics,
     /// The state of the dynamically connected transport.
-    pub dynamic: Dynamic,
+    pub dct: DctSupport,
 }
 
 /// With respect to which other accesses a device's atomics are atomic.
@@ -67,17 +67,20 @@ pub enum Atomics {
     /// The device has no atomics.
     None,
     /// To those of the same device, and not to the processor's.
-    Device,
+    VerbsDevice,
     /// To the processor's too.
     Everybody,
 }
 
 // SAFETY: libibverbs' objects are not bound to a thread.
-unsafe impl Send for Device {}
+unsafe impl Send for VerbsDevice {}
 
-impl Device {
-    pub(super) fn open(config: &Config) -> Result<Self, OpenError> {
-        let library = library(config)?;
+impl VerbsDevice {
+    pub(super) fn open(config: &VerbsConfig) -> Result<Self, OpenError> {
+        let VerbsLibraries { verbs: library, driver } = match config.libraries {
+            Some(given) => given,
+            None => VerbsLibraries::installed()?,
+        };
         let mut count: c_int = 0;
         // SAFETY: the count is a local; the list is freed below.
         let list = unsafe { (library.ibv_get_device_list)(&mut count) };
@@ -96,7 +99,7 @@ impl Device {
             if config.device.as_ref().is_some_and(|wanted| *wanted != name) {
                 continue;
             }
-            found = Self::open_one(library, raw, &name, config, devices);
+            found = Self::open_one((library, driver), raw, &name, config, devices);
             if found.is_ok() {
                 break;
             }
@@ -107,10 +110,10 @@ impl Device {
     }
 
     fn open_one(
-        library: &'static Library,
+        (library, driver): (&'static Library, Option<&'static Driver>),
         raw: *mut Opaque,
         name: &str,
-        config: &Config,
+        config: &VerbsConfig,
         devices: usize,
     ) -> Result<Self, OpenError> {
         let failed = |name| OpenError::Call { name, code: errno() };
@@ -135,13 +138,12 @@ impl Device {
             reads_max: 0,
             reads_asked_max: 0,
             atomics: Atomics::None,
-            dynamic: Dynamic::NoLibrary,
+            dct: DctSupport::NoLibrary,
         };
-        let driver = driver(config);
         let mut device = Self { library, context, pd: null_mut(), driver, facts };
         device.ask(config, devices)?;
         // SAFETY: the device is in the list.
-        device.facts.dynamic = unsafe { Dynamic::of(raw, driver) };
+        device.facts.dct = unsafe { DctSupport::of(raw, driver) };
         // SAFETY: the context is open.
         device.pd = unsafe { (library.ibv_alloc_pd)(context) };
         if device.pd.is_null() {
@@ -151,7 +153,7 @@ impl Device {
     }
 
     /// Fills the facts.
-    fn ask(&mut self, config: &Config, devices: usize) -> Result<(), OpenError> {
+    fn ask(&mut self, config: &VerbsConfig, devices: usize) -> Result<(), OpenError> {
         // SAFETY: structures of numbers, for which zeroes are valid.
         let (mut attr, mut port): (ibv_device_attr, ibv_port_attr) =
             unsafe { (core::mem::zeroed(), core::mem::zeroed()) };
@@ -187,7 +189,7 @@ impl Device {
         facts.atomics = match attr.atomic_cap {
             IBV_ATOMIC_NONE => Atomics::None,
             IBV_ATOMIC_GLOB => Atomics::Everybody,
-            _ => Atomics::Device,
+            _ => Atomics::VerbsDevice,
         };
         let count = number(port.gid_tbl_len).min(255) as u8;
         let (index, gid) = self.choose_gid(config.gid_index, count).ok_or(OpenError::NoAddress)?;
@@ -224,12 +226,13 @@ impl Device {
         std::fs::read_to_string(path).map_or(true, |kind| kind.trim() == "RoCE v2")
     }
 
-    /// The address of a door of this device, and of a target, if `target` is not 0.
-    pub(super) fn address(&self, door: u32, target: u32) -> Address {
+    /// The address of a CM endpoint of this device, and of a target, if `target` is not
+    /// 0.
+    pub(super) fn address(&self, cm_qp: u32, target: u32) -> Address {
         let mtu = (self.facts.mtu_bytes / 128).ilog2() as u8;
         Address {
             gid: ibv_gid { raw: self.facts.gid },
-            door,
+            cm_qp,
             lid: self.facts.lid,
             mtu,
             reads_max: self.facts.reads_max,
@@ -238,7 +241,7 @@ impl Device {
     }
 
     /// The path to a peer.
-    pub(super) fn way(&self, to: &Address) -> ibv_ah_attr {
+    pub(super) fn ah_attr(&self, to: &Address) -> ibv_ah_attr {
         ibv_ah_attr {
             grh: ibv_global_route {
                 dgid: to.gid,
@@ -259,13 +262,13 @@ impl Device {
     }
 
     /// Makes an address handle, which is a path for datagrams.
-    pub(super) fn make_way(&self, to: &Address) -> Result<*mut ibv_ah, c_int> {
+    pub(super) fn create_ah(&self, to: &Address) -> Result<*mut ibv_ah, c_int> {
         // SAFETY: the protection domain is open.
-        let ah = unsafe { (self.library.ibv_create_ah)(self.pd, &mut self.way(to)) };
+        let ah = unsafe { (self.library.ibv_create_ah)(self.pd, &mut self.ah_attr(to)) };
         if ah.is_null() { Err(errno()) } else { Ok(ah) }
     }
 
-    pub(super) fn end_way(&self, ah: *mut ibv_ah) {
+    pub(super) fn destroy_ah(&self, ah: *mut ibv_ah) {
         if !ah.is_null() {
             // SAFETY: this crate made the handle, and the caller does not use it
             // any more.
@@ -306,7 +309,7 @@ impl Device {
             raw: raw.cast(),
             // The calls take a number (the local key) in this place.
             desc: without_provenance_mut(lkey as usize),
-            key: Key::of(rkey.into()),
+            key: WireKey::of(rkey.into()),
             origin: base as u64,
         })
     }
@@ -319,7 +322,7 @@ impl Device {
     }
 }
 
-impl Drop for Device {
+impl Drop for VerbsDevice {
     fn drop(&mut self) {
         // SAFETY: both are owned or null; all objects that use them have ended.
         unsafe {
@@ -334,25 +337,6 @@ impl Drop for Device {
 /// The `errno` of the last call that returned null.
 pub(super) fn errno() -> c_int {
     std::io::Error::last_os_error().raw_os_error().filter(|&code| code != 0).unwrap_or(libc::EIO)
-}
-
-fn library(config: &Config) -> Result<&'static Library, OpenError> {
-    #[cfg(any(test, feature = "sim"))]
-    if config.device.as_deref() == Some(super::sim::NAME) {
-        return Ok(super::sim::library());
-    }
-    let _ = config;
-    static LIBRARY: OnceLock<Result<Library, LoadError>> = OnceLock::new();
-    LIBRARY.get_or_init(Library::load).as_ref().map_err(|&error| error.into())
-}
-
-fn driver(config: &Config) -> Option<&'static Driver> {
-    #[cfg(any(test, feature = "sim"))]
-    if config.device.as_deref() == Some(super::sim::NAME) {
-        return super::sim::driver();
-    }
-    let _ = config;
-    dynamic::driver()
 }
 
 /// The vendor number of a device that is no hardware.

@@ -6,13 +6,13 @@
 //! ```
 
 use super::address::Address;
-use super::device::{Device, errno};
+use super::device::{VerbsDevice, errno};
 use super::sys::*;
 use core::ffi::c_int;
 
-/// The parameters that all pairs of a rail share.
+/// The parameters that all pairs of a NIC endpoint share.
 #[derive(Clone, Copy)]
-pub(super) struct Terms {
+pub(super) struct QpParams {
     pub cq: *mut ibv_cq,
     pub srq: *mut ibv_srq,
     /// The number of requests that a pair holds.
@@ -23,34 +23,34 @@ pub(super) struct Terms {
 
 /// The other end of a reliable pair.
 #[derive(Clone, Copy)]
-pub(super) struct Far {
+pub(super) struct RemoteQp {
     pub pair: u32,
     pub psn: u32,
     pub address: Address,
 }
 
-impl Device {
+impl VerbsDevice {
     /// Makes a reliable pair in the state INIT. `asks`: it will send requests.
-    pub(super) fn make_pair(&self, terms: &Terms, asks: bool) -> Result<*mut ibv_qp, c_int> {
-        let depth = if asks { terms.depth } else { 1 };
-        let qp = self.create(terms, IBV_QPT_RC, terms.srq, depth, 0)?;
+    pub(super) fn create_qp(&self, qp_params: &QpParams, asks: bool) -> Result<*mut ibv_qp, c_int> {
+        let depth = if asks { qp_params.depth } else { 1 };
+        let qp = self.create(qp_params, IBV_QPT_RC, qp_params.srq, depth, 0)?;
         let mut attr = attr(IBV_QPS_INIT);
         attr.port_num = self.facts.port;
         if !asks {
             attr.qp_access_flags = self.open_access();
         }
-        self.modify(qp, &mut attr, TO_INIT).inspect_err(|_| self.end_pair(qp))?;
+        self.modify(qp, &mut attr, TO_INIT).inspect_err(|_| self.destroy_qp(qp))?;
         Ok(qp)
     }
 
     /// Makes a pair for datagrams, ready for use.
-    pub(super) fn make_door(
+    pub(super) fn create_cm_qp(
         &self,
-        terms: &Terms,
+        qp_params: &QpParams,
         sends: u32,
         receives: u32,
     ) -> Result<*mut ibv_qp, c_int> {
-        let qp = self.create(terms, IBV_QPT_UD, core::ptr::null_mut(), sends, receives)?;
+        let qp = self.create(qp_params, IBV_QPT_UD, core::ptr::null_mut(), sends, receives)?;
         let mut attr = attr(IBV_QPS_INIT);
         attr.port_num = self.facts.port;
         attr.qkey = QKEY;
@@ -62,33 +62,33 @@ impl Device {
             attr.qp_state = IBV_QPS_RTS;
             self.modify(qp, &mut attr, IBV_QP_STATE | IBV_QP_SQ_PSN)
         };
-        steps().inspect_err(|_| self.end_pair(qp))?;
+        steps().inspect_err(|_| self.destroy_qp(qp))?;
         Ok(qp)
     }
 
-    /// Connects this pair to `far`, so that it answers requests (state RTR).
-    pub(super) fn answer(&self, qp: *mut ibv_qp, far: &Far) -> Result<(), c_int> {
+    /// Connects this pair to `remote`, so that it answers requests (state RTR).
+    pub(super) fn answer(&self, qp: *mut ibv_qp, remote: &RemoteQp) -> Result<(), c_int> {
         let mut attr = attr(IBV_QPS_RTR);
         let own = self.address(0, 0);
-        attr.path_mtu = own.mtu.min(far.address.mtu).into();
-        (attr.dest_qp_num, attr.rq_psn) = (far.pair, far.psn);
+        attr.path_mtu = own.mtu.min(remote.address.mtu).into();
+        (attr.dest_qp_num, attr.rq_psn) = (remote.pair, remote.psn);
         attr.max_dest_rd_atomic = self.facts.reads_max;
         attr.min_rnr_timer = RNR_TIMER;
-        attr.ah_attr = self.way(&far.address);
+        attr.ah_attr = self.ah_attr(&remote.address);
         self.modify(qp, &mut attr, TO_RTR)
     }
 
     /// Lets this pair, which answers already, send requests (state RTS).
-    pub(super) fn ask_of(
+    pub(super) fn send_requests(
         &self,
         qp: *mut ibv_qp,
-        far: &Far,
+        remote: &RemoteQp,
         psn: u32,
         timeout: u8,
     ) -> Result<(), c_int> {
         let mut attr = attr(IBV_QPS_RTS);
         attr.sq_psn = psn;
-        attr.max_rd_atomic = self.facts.reads_asked_max.min(far.address.reads_max);
+        attr.max_rd_atomic = self.facts.reads_asked_max.min(remote.address.reads_max);
         (attr.timeout, attr.retry_cnt, attr.rnr_retry) = (timeout, RETRIES, RNR_FOREVER);
         self.modify(qp, &mut attr, TO_RTS)
     }
@@ -100,7 +100,7 @@ impl Device {
     }
 
     /// Ends a pair; the caller must not use it afterwards.
-    pub(super) fn end_pair(&self, qp: *mut ibv_qp) {
+    pub(super) fn destroy_qp(&self, qp: *mut ibv_qp) {
         // SAFETY: this crate made the pair, and the caller does not use it any
         // more.
         unsafe { (self.library.ibv_destroy_qp)(qp) };
@@ -108,17 +108,17 @@ impl Device {
 
     fn create(
         &self,
-        terms: &Terms,
+        qp_params: &QpParams,
         kind: u32,
         srq: *mut ibv_srq,
         sends: u32,
         receives: u32,
     ) -> Result<*mut ibv_qp, c_int> {
-        let inline_bytes = if kind == IBV_QPT_RC { terms.inline_bytes } else { 0 };
+        let inline_bytes = if kind == IBV_QPT_RC { qp_params.inline_bytes } else { 0 };
         let mut attr = ibv_qp_init_attr {
             qp_context: core::ptr::null_mut(),
-            send_cq: terms.cq,
-            recv_cq: terms.cq,
+            send_cq: qp_params.cq,
+            recv_cq: qp_params.cq,
             srq,
             cap: ibv_qp_cap {
                 max_send_wr: sends,

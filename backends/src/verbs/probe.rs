@@ -2,81 +2,86 @@
 //! on it.
 //!
 //! ```text
-//!  line a ── hello, put, get, atomics ──► line b, in the same process
+//!  wire a ── connect request, put, get, atomics ──► wire b, in the same process
 //!         ── a put, b is not polled ────► b: is a sleeping target served?
 //! ```
 
-use super::config::{Config, OpenError};
-use super::line::Line;
-use crate::net::{Answer, Area, ENTRIES_MAX, End, Entry, Far, Mr, Near, Nears};
-use crate::net::{Probed, Row, Verdict, Wire};
+use super::config::{OpenError, VerbsConfig};
+use super::wire::VerbsWire;
+use crate::net::{
+    CompletionEntry, CompletionStatus, ENTRIES_MAX, LocalBuffer, Mr, PostResult, RemoteBuffer,
+    WordBuffers, ZeroedPages,
+};
+use crate::net::{NetWire, ProbeReport, TrialResult, TrialRow};
 use core::ffi::c_int;
 use std::time::{Duration, Instant};
 use tsumugi_core::mem::{Access, Rank, RegionKey, RemoteAddr, Width};
 use tsumugi_core::op::{Kind, Op};
 
-/// Two lines, and memory at both.
-struct Bench {
-    a: Line,
-    b: Line,
-    near: Near,
-    far: Far,
+/// Two wires, and memory at both.
+struct VerbsTestbed {
+    a: VerbsWire,
+    b: VerbsWire,
+    near: LocalBuffer,
+    far: RemoteBuffer,
     there: *mut u8,
     mrs: [Option<Mr>; 2],
     trials: usize,
     /// The number with which `b` was notified.
     rang: Option<u32>,
-    _memory: [Area; 2],
+    _memory: [ZeroedPages; 2],
 }
 
 /// Makes all trials, also by the dynamically connected transport if that is
 /// requested. Returns the options for the real domain, without the transport if a
 /// trial of it failed.
-pub(super) fn settle(config: &Config) -> Result<(Config, Probed), OpenError> {
-    if config.dynamic
+pub(super) fn choose_transport(
+    config: &VerbsConfig,
+) -> Result<(VerbsConfig, ProbeReport), OpenError> {
+    if config.dct
         && let Ok(probed) = probe(config)
-        && probed.rows.iter().all(|row| row.verdict == Verdict::Works)
+        && probed.rows.iter().all(|row| row.verdict == TrialResult::Works)
     {
         return Ok((config.clone(), probed));
     }
-    let config = Config { dynamic: false, ..config.clone() };
+    let config = VerbsConfig { dct: false, ..config.clone() };
     let probed = probe(&config)?;
     Ok((config, probed))
 }
 
 /// Makes all trials.
-fn probe(config: &Config) -> Result<Probed, OpenError> {
-    let mut bench = Bench::open(config)?;
+fn probe(config: &VerbsConfig) -> Result<ProbeReport, OpenError> {
+    let mut testbed = VerbsTestbed::open(config)?;
     let mut rows = Vec::new();
-    // The first trial connects the two lines.
-    for (name, verdict) in [(PUT, bench.put(FIRST, true)), (GET, bench.get())] {
-        rows.push(Row { name, width: 0, verdict });
-        if verdict != Verdict::Works {
+    // The first trial connects the two wires.
+    for (name, verdict) in [(PUT, testbed.put(FIRST, true)), (GET, testbed.get())] {
+        rows.push(TrialRow { name, width: 0, verdict });
+        if verdict != TrialResult::Works {
             return Err(OpenError::Probe { name });
         }
     }
-    let mut row = |name, width, verdict| rows.push(Row { name, width, verdict });
-    row(Probed::LANDED, 0, bench.landed());
-    row(Probed::SLEEPER, 0, bench.put(LIMIT, false));
-    row(RINGS, 0, bench.rings());
-    row(FETCH_ADD, 8, bench.word(Kind::FetchAdd, 5, 0, 45));
-    row(COMPARE_SWAP, 8, bench.word(Kind::CompareSwap, 41, 40, 41));
-    row(Probed::STALE, 0, bench.stale());
-    Ok(Probed { rows })
+    let mut row = |name, width, verdict| rows.push(TrialRow { name, width, verdict });
+    row(ProbeReport::LANDED, 0, testbed.landed());
+    row(ProbeReport::SLEEPER, 0, testbed.put(LIMIT, false));
+    row(RINGS, 0, testbed.rings());
+    row(FETCH_ADD, 8, testbed.word(Kind::FetchAdd, 5, 0, 45));
+    row(COMPARE_SWAP, 8, testbed.word(Kind::CompareSwap, 41, 40, 41));
+    row(ProbeReport::STALE, 0, testbed.stale());
+    Ok(ProbeReport { rows })
 }
 
-impl Bench {
-    fn open(config: &Config) -> Result<Self, OpenError> {
-        let config = Config { event: false, pairs_max: 2, ..config.clone() };
-        let mut a = Line::open(&config, Rank(0), TRIALS_MAX, 1)?;
-        let mut b = Line::open(&config, Rank(1), TRIALS_MAX, 1)?;
-        let memory = [Area::new(BYTES), Area::new(BYTES)];
+impl VerbsTestbed {
+    fn open(config: &VerbsConfig) -> Result<Self, OpenError> {
+        let config = VerbsConfig { event: false, pairs_max: 2, ..config.clone() };
+        let mut a = VerbsWire::open(&config, Rank(0), TRIALS_MAX, 1)?;
+        let mut b = VerbsWire::open(&config, Rank(1), TRIALS_MAX, 1)?;
+        let memory = [ZeroedPages::new(BYTES), ZeroedPages::new(BYTES)];
         let failed = |name| move |code: c_int| OpenError::Call { name, code };
         let (here, there) = (memory[0].base.as_ptr(), memory[1].base.as_ptr());
         let bytes = BYTES as u64;
         let address = b.address().map_err(failed("ibv_query_gid"))?;
         let peer = a.insert(Rank(1), &address).map_err(failed("parsing the own address"))?;
-        // SAFETY: pages of the bench, which stay until the lines are closed.
+        // SAFETY: pages of the testbed, which stay until the wires are closed.
         let near = unsafe { a.register(here, bytes, Access::Local, 0) };
         let near = near.map_err(failed("ibv_reg_mr"))?;
         // SAFETY: as above.
@@ -88,8 +93,8 @@ impl Bench {
             }
         };
         Ok(Self {
-            near: Near { at: here, desc: near.desc },
-            far: Far { peer, addr: far.origin, key: far.key.words[0] },
+            near: LocalBuffer { at: here, desc: near.desc },
+            far: RemoteBuffer { peer, addr: far.origin, key: far.key.words[0] },
             there,
             a,
             b,
@@ -106,66 +111,71 @@ impl Bench {
         &mut self,
         limit: Duration,
         polled: bool,
-        mut post: impl FnMut(&mut Line, usize) -> Answer,
-    ) -> Result<(), Verdict> {
+        mut post: impl FnMut(&mut VerbsWire, usize) -> PostResult,
+    ) -> Result<(), TrialResult> {
         self.trials += 1;
         let context = self.trials % TRIALS_MAX;
         let start = Instant::now();
-        let (mut posted, mut entries) = (false, [Entry::EMPTY; ENTRIES_MAX]);
+        let (mut posted, mut entries) = (false, [CompletionEntry::EMPTY; ENTRIES_MAX]);
         while start.elapsed() < limit {
             if !posted {
                 match post(&mut self.a, context) as c_int {
                     0 => posted = true,
                     code if code == -libc::EINPROGRESS || code == -libc::EAGAIN => {}
-                    code => return Err(Verdict::Refused(-code)),
+                    code => return Err(TrialResult::Refused(-code)),
                 }
-                self.a.ring();
+                self.a.ring_doorbell();
             }
-            let count = self.a.completions(&mut entries).map_err(Verdict::Refused)?;
+            let count = self.a.completions(&mut entries).map_err(TrialResult::Refused)?;
             match entries[..count].iter().find(|entry| entry.context == context) {
-                Some(Entry { end: End::Done(_), .. }) => return Ok(()),
-                Some(Entry { end: End::Again, .. }) => posted = false,
-                Some(Entry { end: End::Refused { code, .. } | End::Gone { code, .. }, .. }) => {
-                    return Err(Verdict::Refused(*code));
+                Some(CompletionEntry { end: CompletionStatus::Done(_), .. }) => return Ok(()),
+                Some(CompletionEntry { end: CompletionStatus::Again, .. }) => posted = false,
+                Some(CompletionEntry {
+                    end:
+                        CompletionStatus::Refused { code, .. } | CompletionStatus::Gone { code, .. },
+                    ..
+                }) => {
+                    return Err(TrialResult::Refused(*code));
                 }
-                Some(Entry { end: End::Rang(_), .. }) | None => {}
+                Some(CompletionEntry { end: CompletionStatus::Immediate(_), .. }) | None => {}
             }
             if polled {
-                let count = self.b.completions(&mut entries).map_err(Verdict::Refused)?;
+                let count = self.b.completions(&mut entries).map_err(TrialResult::Refused)?;
                 self.rang = entries[..count].iter().find_map(rang).or(self.rang);
             }
         }
-        Err(Verdict::Silent)
+        Err(TrialResult::Silent)
     }
 
-    fn put(&mut self, limit: Duration, polled: bool) -> Verdict {
+    fn put(&mut self, limit: Duration, polled: bool) -> TrialResult {
         let value = 0x1122_3344_5566_7700 + self.trials as u64;
         self.set(self.near.at, value);
         let (near, far) = (self.near, self.far(64));
-        // SAFETY: both ends are the bench's own.
+        // SAFETY: both ends are the testbed's own.
         let done = self
             .run(limit, polled, |a, context| unsafe { a.put(near, 8, far, context, false, false) });
         judge(done, self.word_at(64) == value)
     }
 
     /// Tries a put that notifies its target with a number.
-    fn rings(&mut self) -> Verdict {
+    fn rings(&mut self) -> TrialResult {
         let desc =
             self.mrs[1].as_ref().expect("the memory is registered until the bench is dropped").desc;
-        let buffer = Near { at: self.there.wrapping_add(512), desc };
-        // SAFETY: the buffer is the bench's own; no other request uses the last
+        let buffer = LocalBuffer { at: self.there.wrapping_add(512), desc };
+        // SAFETY: the buffer is the testbed's own; no other request uses the last
         // context.
         let given = unsafe { self.b.receive(buffer, 64, TRIALS_MAX - 1) };
         if given != 0 {
-            return Verdict::Refused(-given as c_int);
+            return TrialResult::Refused(-given as c_int);
         }
         self.set(self.near.at, 0x77);
         let (near, far, number) = (self.near, self.far(192), 0x1234_5678);
-        // SAFETY: both ends are the bench's own.
-        let done = self
-            .run(LIMIT, true, |a, context| unsafe { a.put_ringing(near, 8, far, context, number) });
+        // SAFETY: both ends are the testbed's own.
+        let done = self.run(LIMIT, true, |a, context| unsafe {
+            a.put_with_immediate(near, 8, far, context, number)
+        });
         let start = Instant::now();
-        let mut entries = [Entry::EMPTY; ENTRIES_MAX];
+        let mut entries = [CompletionEntry::EMPTY; ENTRIES_MAX];
         while self.rang.is_none() && start.elapsed() < LIMIT {
             let Ok(count) = self.b.completions(&mut entries) else { break };
             self.rang = entries[..count].iter().find_map(rang);
@@ -173,10 +183,10 @@ impl Bench {
         judge(done, self.word_at(192) == 0x77 && self.rang == Some(number))
     }
 
-    fn get(&mut self) -> Verdict {
+    fn get(&mut self) -> TrialResult {
         self.set(self.there.wrapping_add(128), 0x99);
         let (near, far) = (self.near, self.far(128));
-        // SAFETY: both ends are the bench's own.
+        // SAFETY: both ends are the testbed's own.
         let done =
             self.run(LIMIT, true, |a, context| unsafe { a.get(near, 8, far, context, false) });
         judge(done, self.read(near.at) == 0x99)
@@ -184,15 +194,15 @@ impl Bench {
 
     /// Tries whether the bytes of a put are in memory when it completes, and not
     /// later.
-    fn landed(&mut self) -> Verdict {
+    fn landed(&mut self) -> TrialResult {
         (0..ROUNDS)
             .map(|_| self.put(LIMIT, true))
-            .find(|&verdict| verdict != Verdict::Works)
-            .unwrap_or(Verdict::Works)
+            .find(|&verdict| verdict != TrialResult::Works)
+            .unwrap_or(TrialResult::Works)
     }
 
     /// Tries an atomic on a word with the value 40.
-    fn word(&mut self, kind: Kind, operand: u64, compare: u64, then: u64) -> Verdict {
+    fn word(&mut self, kind: Kind, operand: u64, compare: u64, then: u64) -> TrialResult {
         self.set(self.there.wrapping_add(256), 40);
         let far = self.far(256);
         let remote = RemoteAddr { rank: Rank(1), key: RegionKey::from_bits(0), offset: 256 };
@@ -201,9 +211,9 @@ impl Bench {
             _ => Op::atomic(kind, remote, operand),
         };
         debug_assert_eq!(op.width(), Some(Width::W8));
-        let near = |at: usize| Near { at: self.near.at.wrapping_add(at), ..self.near };
-        let nears = Nears { operand: near(0), compare: near(32), result: near(64) };
-        // SAFETY: all ends are the bench's own.
+        let near = |at: usize| LocalBuffer { at: self.near.at.wrapping_add(at), ..self.near };
+        let nears = WordBuffers { operand: near(0), compare: near(32), result: near(64) };
+        // SAFETY: all ends are the testbed's own.
         let done =
             self.run(LIMIT, true, |a, context| unsafe { a.word(&op, nears, far, context, false) });
         judge(done, self.word_at(256) == then && self.read(nears.result.at) == 40)
@@ -211,20 +221,20 @@ impl Bench {
 
     /// Tries a get under a key that names nothing, and whether the next get works
     /// again.
-    fn stale(&mut self) -> Verdict {
-        let (near, far) = (self.near, Far { key: self.far.key ^ 0x55, ..self.far });
-        // SAFETY: the near end is the bench's own.
+    fn stale(&mut self) -> TrialResult {
+        let (near, far) = (self.near, RemoteBuffer { key: self.far.key ^ 0x55, ..self.far });
+        // SAFETY: the near end is the testbed's own.
         let done =
             self.run(LIMIT, true, |a, context| unsafe { a.get(near, 8, far, context, false) });
         match done {
-            Ok(()) => Verdict::Wrong,
-            Err(Verdict::Refused(_)) => self.get(),
+            Ok(()) => TrialResult::Wrong,
+            Err(TrialResult::Refused(_)) => self.get(),
             Err(verdict) => verdict,
         }
     }
 
-    fn far(&self, offset: u64) -> Far {
-        Far { addr: self.far.addr + offset, ..self.far }
+    fn far(&self, offset: u64) -> RemoteBuffer {
+        RemoteBuffer { addr: self.far.addr + offset, ..self.far }
     }
 
     fn word_at(&self, offset: usize) -> u64 {
@@ -232,7 +242,7 @@ impl Bench {
     }
 
     fn read(&self, at: *const u8) -> u64 {
-        // SAFETY: inside the bench's own pages; a device may write to it.
+        // SAFETY: inside the testbed's own pages; a device may write to it.
         unsafe { at.cast::<u64>().read_volatile() }
     }
 
@@ -242,7 +252,7 @@ impl Bench {
     }
 }
 
-impl Drop for Bench {
+impl Drop for VerbsTestbed {
     fn drop(&mut self) {
         let [near, far] = &mut self.mrs;
         self.a.shut(near.take().into_iter());
@@ -250,14 +260,14 @@ impl Drop for Bench {
     }
 }
 
-fn rang(entry: &Entry) -> Option<u32> {
-    if let End::Rang(number) = entry.end { Some(number) } else { None }
+fn rang(entry: &CompletionEntry) -> Option<u32> {
+    if let CompletionStatus::Immediate(number) = entry.end { Some(number) } else { None }
 }
 
-fn judge(done: Result<(), Verdict>, is_right: bool) -> Verdict {
+fn judge(done: Result<(), TrialResult>, is_right: bool) -> TrialResult {
     match done {
-        Ok(()) if is_right => Verdict::Works,
-        Ok(()) => Verdict::Wrong,
+        Ok(()) if is_right => TrialResult::Works,
+        Ok(()) => TrialResult::Wrong,
         Err(verdict) => verdict,
     }
 }

@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 use tsumugi_backends::boot::tcp::{
-    Agent, Client, Ended, HEARD, Inbox, Message, SIGNAL, Secret, Server,
+    Agent, BootMessage, Client, HEARD, Inbox, ProcessEnd, SIGNAL, Secret, Server,
 };
 use tsumugi_core::boot::{BootError, Bootstrap, CARD_BYTES_MAX, OpenBootstrap};
 use tsumugi_core::mem::Rank;
@@ -163,7 +163,7 @@ impl Raw {
     }
 
     /// Reads until the other end closes; returns the messages that it sent.
-    pub fn rest(&mut self) -> Vec<Message> {
+    pub fn rest(&mut self) -> Vec<BootMessage> {
         let (mut inbox, mut said, mut bytes) = (Inbox::default(), Vec::new(), [0; 512]);
         // A reset of the connection ends it as well.
         while let Ok(read @ 1..) = self.0.read(&mut bytes) {
@@ -189,7 +189,7 @@ fn a_job_starts_beside_connections_of_strangers() {
     let mut long = Raw::connect(address);
     long.0.write_all(&u32::MAX.to_le_bytes()).unwrap();
     let mut early = Raw::connect(address);
-    early.0.write_all(&Message::Get { rank: 0 }.to_frame()).unwrap();
+    early.0.write_all(&BootMessage::Get { rank: 0 }.to_frame()).unwrap();
     thread::scope(|scope| {
         for rank in 0..2 {
             scope.spawn(move || start(&mut client(rank, 2, address, LONG)).unwrap());
@@ -197,11 +197,11 @@ fn a_job_starts_beside_connections_of_strangers() {
     });
     for (what, raw) in [("noise", &mut noise), ("half", &mut half), ("long", &mut long)] {
         let said = raw.rest();
-        assert!(matches!(said[..], [Message::Challenge { .. }]), "{what}: {said:?}");
+        assert!(matches!(said[..], [BootMessage::Challenge { .. }]), "{what}: {said:?}");
     }
     let said = early.rest();
     assert!(
-        matches!(said[..], [_, Message::Refuse { .. }]),
+        matches!(said[..], [_, BootMessage::Refuse { .. }]),
         "a connection without a hello gets no card: {said:?}"
     );
     drop(silent);
@@ -233,10 +233,10 @@ fn a_server_has_to_know_the_secret_too() {
     let address = listener.local_addr().unwrap();
     let imposter = thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
-        stream.write_all(&Message::Challenge { nonce: [7; 16] }.to_frame()).unwrap();
+        stream.write_all(&BootMessage::Challenge { nonce: [7; 16] }.to_frame()).unwrap();
         let mut hello = [0; 128];
         let read = stream.read(&mut hello).unwrap();
-        stream.write_all(&Message::Welcome { proof: [0; 32] }.to_frame()).unwrap();
+        stream.write_all(&BootMessage::Welcome { proof: [0; 32] }.to_frame()).unwrap();
         let mut rest = Vec::new();
         let _ = stream.read_to_end(&mut rest);
         (read, rest)
@@ -270,7 +270,7 @@ fn a_hello_cannot_be_replayed() {
     let mut again = Raw::connect(there);
     again.0.write_all(&hello).unwrap();
     let said = again.rest();
-    assert!(matches!(said[..], [_, Message::Refuse { .. }]), "{said:?}");
+    assert!(matches!(said[..], [_, BootMessage::Refuse { .. }]), "{said:?}");
 }
 
 /// The connection breaks before each answer, and the client reconnects.
@@ -322,7 +322,7 @@ fn agents_report_ranks_that_ended_before_they_finished() {
     ranks[0].leave().unwrap();
     let mut agent = Agent::new(3, vec![address.to_string()], secret(), LONG).unwrap();
     agent.prepare();
-    let end = |rank, how| Ended { rank, pid: 5, how };
+    let end = |rank, how| ProcessEnd { rank, pid: 5, how };
     // Rank 2 has never arrived, and there is no rank 3.
     agent.tell(vec![end(0, HEARD), end(1, 0), end(2, 0), end(2, SIGNAL | 9), end(3, 1)]).unwrap();
     assert_eq!(ends.recv().unwrap(), [end(1, 0), end(2, SIGNAL | 9)]);
@@ -356,7 +356,7 @@ fn addresses_without_an_answer_do_not_delay_others() {
     let mut addresses = vec![silent.local_addr().unwrap().to_string(); 15];
     addresses.push(server.address().to_string());
     let mut agent = Agent::new(1, addresses, secret(), SOME).unwrap();
-    let end = Ended { rank: 0, pid: 5, how: SIGNAL | 9 };
+    let end = ProcessEnd { rank: 0, pid: 5, how: SIGNAL | 9 };
     agent.tell(vec![end]).unwrap();
     assert_eq!(ends.recv().unwrap(), [end]);
 }

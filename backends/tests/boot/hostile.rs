@@ -3,7 +3,7 @@
 //! what parses must come back as the bytes that it was.
 
 use crate::parsers;
-use tsumugi_backends::boot::Card;
+use tsumugi_backends::boot::RankCard;
 use tsumugi_backends::boot::tcp::Inbox;
 use tsumugi_conformance::corpus::Corpus;
 
@@ -34,7 +34,7 @@ fn the_corpus_is_refused_or_parsed() {
 #[test]
 fn every_input_of_the_corpus_is_accepted_or_refused_as_marked() {
     stored("card").replay(|path, is_good, bytes| {
-        assert_eq!(Card::parse(bytes).is_ok(), is_good, "{path}");
+        assert_eq!(RankCard::parse(bytes).is_ok(), is_good, "{path}");
     });
     stored("frame").replay(|path, is_good, bytes| {
         let mut inbox = Inbox::default();

@@ -1,9 +1,10 @@
-//! The properties that every parser of the start has for any bytes: it does not panic, and
-//! a parsed value that is written again is parsed as the same. `fuzz/` has a target for each.
+//! The properties that every parser of the start has for any bytes: it does not panic,
+//! and a parsed value that is written again is parsed as the same. `fuzz/` has a target
+//! for each.
 
-use tsumugi_backends::boot::pmi::Line;
-use tsumugi_backends::boot::tcp::{Inbox, Message};
-use tsumugi_backends::boot::{Card, card::Head, env};
+use tsumugi_backends::boot::pmi::PmiLine;
+use tsumugi_backends::boot::tcp::{BootMessage, Inbox};
+use tsumugi_backends::boot::{RankCard, card::CardHead, env};
 use tsumugi_core::boot::head_of;
 
 /// A stream of the exchange over TCP.
@@ -17,7 +18,7 @@ pub fn frame(bytes: &[u8]) {
             match inbox.pop() {
                 Ok(Some(message)) => {
                     let frame = message.to_frame();
-                    assert_eq!(Message::parse(&frame[4..]), Ok(message));
+                    assert_eq!(BootMessage::parse(&frame[4..]), Ok(message));
                 }
                 Ok(None) => break,
                 Err(_) => return,
@@ -29,19 +30,19 @@ pub fn frame(bytes: &[u8]) {
 /// The heads of all cards, as the server sends them.
 pub fn heads(bytes: &[u8]) {
     let body = [&[HEADS], bytes].concat();
-    if let Ok(message) = Message::parse(&body) {
-        let Message::Heads { runs, .. } = &message else { panic!("{message:?}") };
+    if let Ok(message) = BootMessage::parse(&body) {
+        let BootMessage::Heads { runs, .. } = &message else { panic!("{message:?}") };
         assert!(runs.iter().map(|run| u64::from(run.count)).sum::<u64>() <= u32::MAX.into());
         assert!(runs.iter().all(|run| run.count > 0));
-        assert_eq!(Message::parse(&message.to_frame()[4..]), Ok(message));
+        assert_eq!(BootMessage::parse(&message.to_frame()[4..]), Ok(message));
     }
 }
 
 /// A rank's card.
 pub fn card(bytes: &[u8]) {
-    if let Ok(card) = Card::parse(bytes) {
-        assert_eq!(Head::parse(&head_of(bytes)), Ok(card.head));
-        assert_eq!(Card::parse(&card.to_bytes()), Ok(card));
+    if let Ok(card) = RankCard::parse(bytes) {
+        assert_eq!(CardHead::parse(&head_of(bytes)), Ok(card.head));
+        assert_eq!(RankCard::parse(&card.to_bytes()), Ok(card));
     }
 }
 
@@ -49,7 +50,7 @@ pub fn card(bytes: &[u8]) {
 pub fn pmi(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     for line in text.lines() {
-        if let Ok(line) = Line::parse(line) {
+        if let Ok(line) = PmiLine::parse(line) {
             assert!(line.field("cmd").is_some());
             line.is_ok();
         }
@@ -63,7 +64,7 @@ pub fn variables(bytes: &[u8]) {
     let lookup = |name: &str| {
         pairs.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
     };
-    if let Ok(env::Found::Tcp { rank, size, addresses, .. }) = env::find(&lookup) {
+    if let Ok(env::BootEnv::Tcp { rank, size, addresses, .. }) = env::find(&lookup) {
         assert!(rank < size);
         assert!(size == 1 || !addresses.is_empty());
         assert!(addresses.iter().all(|address| address.contains(':')));

@@ -9,9 +9,9 @@
 //!    └───── puts, gets, ... ════►│      the network
 //! ```
 //!
-//! With [`NODES`] in the environment the ranks are dealt out to as many network namespaces:
-//! `ci/netns.sh` runs them so, with rank 0 in the first one. With [`AWAY`] the ranks of odd
-//! number run on another machine, as in the two guests of `ci/verbs.sh`.
+//! With [`NODES`] in the environment the ranks are dealt out to as many network
+//! namespaces: `ci/netns.sh` runs them so, with rank 0 in the first one. With [`AWAY`]
+//! the ranks of odd number run on another machine, as in the two guests of `ci/verbs.sh`.
 
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Write as _};
@@ -21,8 +21,8 @@ use std::ptr::NonNull;
 use std::sync::mpsc;
 use std::sync::{Mutex, atomic::AtomicU64, atomic::Ordering};
 use std::time::{Duration, Instant};
-use tsumugi_backends::ofi::{Arrival, Probed};
-use tsumugi_backends::{NetDomain, Wire};
+use tsumugi_backends::net::{NetDomain, NetWire};
+use tsumugi_backends::ofi::{Arrival, ProbeReport};
 use tsumugi_conformance::endpoint;
 use tsumugi_core::backend::{Completion, Domain, Endpoint};
 use tsumugi_core::boot::CARD_BYTES_MAX;
@@ -35,7 +35,7 @@ pub trait Provider: Sync + 'static {
     /// The name of the provider: a library may have several.
     const NAME: &str;
     /// The wire of the provider.
-    type Wire: Wire;
+    type Wire: NetWire;
     /// Whether a poll takes microseconds.
     const POLLS_COST: bool = false;
     /// Whether the provider serves a rank that does not poll.
@@ -47,7 +47,7 @@ pub trait Provider: Sync + 'static {
     fn open(setting: &Setting, rank: Rank, size: u32) -> NetDomain<Self::Wire>;
 
     /// The results of the probe at the start.
-    fn probed(domain: &NetDomain<Self::Wire>) -> &Probed;
+    fn probed(domain: &NetDomain<Self::Wire>) -> &ProbeReport;
 }
 
 /// The options that tests choose.
@@ -118,7 +118,7 @@ impl<P: Provider> Job<P> {
     pub fn kill(&self, rank: u32) {
         let peer = &mut self.peers.lock().unwrap()[rank as usize - 1];
         if away(rank).is_some() {
-            peer.give("die");
+            peer.inject_packet("die");
             peer.child.wait().unwrap();
             // The connection has ended; the peer's system ends the process shortly after.
             std::thread::sleep(Duration::from_secs(2));
@@ -186,17 +186,17 @@ impl Peer {
         let answers = BufReader::new(child.stdout.take().unwrap());
         let mut peer = Self { child, orders, answers };
         if away.is_some() {
-            peer.give(&args.join(" "));
+            peer.inject_packet(&args.join(" "));
         }
         peer
     }
 
     fn order(&mut self, order: &str) -> String {
-        self.give(order);
+        self.inject_packet(order);
         self.answer()
     }
 
-    pub fn give(&mut self, order: &str) {
+    pub fn inject_packet(&mut self, order: &str) {
         writeln!(self.orders, "{order}").unwrap();
     }
 
@@ -215,7 +215,8 @@ impl Drop for Peer {
     }
 }
 
-/// The command that starts a rank on another machine; `None` if the rank runs on this one.
+/// The command that starts a rank on another machine; `None` if the rank runs on this
+/// one.
 fn away(rank: u32) -> Option<String> {
     std::env::var(AWAY).ok().filter(|_| rank % 2 == 1)
 }
@@ -267,7 +268,7 @@ pub fn peer<P: Provider>(args: &[String]) {
         for endpoint in &mut endpoints {
             endpoint.poll(&mut completions);
             endpoint.receive(&mut |arrival| match arrival {
-                Arrival::Bell(addr) => {
+                Arrival::Notified(addr) => {
                     write!(arrived, "bell {} {},", addr.key.to_bits(), addr.offset).unwrap();
                 }
                 Arrival::Packet { from, bytes } => {

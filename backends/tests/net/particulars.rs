@@ -2,7 +2,7 @@
 
 use super::job::{Job, LIMIT, Provider, Setting, wait};
 use std::time::{Duration, Instant};
-use tsumugi_backends::ofi::{Arrival, SendError};
+use tsumugi_backends::ofi::{Arrival, PacketError};
 use tsumugi_conformance::endpoint::Fixture;
 use tsumugi_core::backend::{Completion, Domain, Endpoint};
 use tsumugi_core::mem::{Access, AddrError, LocalAddr, Rank, Region, RegionKey, RemoteAddr, Width};
@@ -42,8 +42,8 @@ pub fn words_of_every_width_arrive<P: Provider>() {
     assert_eq!(job.word(&region, 0), 0x11 << 24);
 }
 
-/// A put whose region is not known yet is accepted but not under way, so that a packet that
-/// is sent then overtakes the put. `holds` reports this to the sender.
+/// A put whose region is not known yet is accepted but not under way, so that a packet
+/// that is sent then overtakes the put. `holds` reports this to the sender.
 pub fn an_accepted_operation_that_is_not_under_way_is_reported<P: Provider>() {
     let job: Job<P> = Job::new(3);
     let region = job.register(PEER, 64, Access::ReadWrite);
@@ -111,7 +111,8 @@ pub fn stale_keys_are_named<P: Provider>() {
         println!("{} does not answer to a key that it has seen", P::NAME);
         return;
     }
-    // The slot was read before the region ended: the device refuses, the directory says why.
+    // The slot was read before the region ended: the device refuses, the directory says
+    // why.
     assert_eq!(job.order(1, &format!("unregister {}", old.key.to_bits())), "true");
     assert_eq!(job.order(1, &format!("unregister {}", old.key.to_bits())), "false");
     assert_eq!(run(&job, &mut endpoint, get(at(&old, 0))), stale(at(&old, 0)));
@@ -144,15 +145,15 @@ pub fn packets_and_bells_arrive<P: Provider>() {
     let job: Job<P> = Job::new(2);
     let region = job.register(PEER, 64, Access::ReadWrite);
     let mut endpoint = job.domain.endpoint();
-    let too_long = SendError::TooLong { bytes: 4000, max: 496 };
+    let too_long = PacketError::TooLong { bytes: 4000, max: 496 };
     assert_eq!(endpoint.try_send(PEER, &[0; 4000]), Err(too_long));
     let nobody = AddrError::NoSuchRank { rank: Rank(5), size: 2 };
-    assert_eq!(endpoint.try_send(Rank(5), b""), Err(SendError::Addr(nobody)));
+    assert_eq!(endpoint.try_send(Rank(5), b""), Err(PacketError::Addr(nobody)));
     // More packets than there are buffers on either side.
     let start = Instant::now();
     for number in 0..60 {
         while let Err(error) = endpoint.try_send(PEER, format!("p{number}").as_bytes()) {
-            assert_eq!(error, SendError::Full);
+            assert_eq!(error, PacketError::Full);
             endpoint.poll(&mut []);
             assert!(start.elapsed() < LIMIT, "packet {number}");
         }
@@ -218,7 +219,7 @@ pub fn a_struck_rank_is_lost_at_once<P: Provider>() {
     assert_eq!(job.order(1, "sleep 60000"), "asleep");
     let add = Op::atomic(Kind::FetchAdd, at(&region, 0), 1u64).tagged(job.tag());
     assert_eq!(endpoint.post(&[add]), 1);
-    job.domain.strike(PEER);
+    job.domain.mark_dead(PEER);
     let lost = Err(AddrError::PeerLost { rank: PEER });
     let ended = wait(&mut endpoint, 1)[0].result;
     // A device may have done the operation before.
@@ -251,7 +252,7 @@ pub fn a_killed_rank_is_lost<P: Provider>() {
         }
         came += endpoint.poll(&mut done[came..]);
         if came < 2 && start.elapsed() > P::NOTICES && !struck {
-            job.domain.strike(PEER);
+            job.domain.mark_dead(PEER);
             struck = true;
         }
         assert!(start.elapsed() < LIMIT, "the loss was not reported");
@@ -347,7 +348,7 @@ pub fn a_get_from_a_killed_rank_ends<P: Provider>() {
     let into = LocalAddr { key: own.key, offset: 0 };
     assert_eq!(endpoint.post(&[Op::get(at(&region, 0), into, 64).tagged(job.tag())]), 1);
     job.kill(1);
-    job.domain.strike(PEER);
+    job.domain.mark_dead(PEER);
     let (start, mut done) = (Instant::now(), [Completion::EMPTY]);
     while endpoint.poll(&mut done) == 0 {
         if start.elapsed() > Duration::from_secs(2) {

@@ -1,5 +1,5 @@
-//! libfabric between processes of this machine: the promises of every endpoint, and those of
-//! this backend beyond them.
+//! libfabric between processes of this machine: the promises of every endpoint, and those
+//! of this backend beyond them.
 //!
 //! Without libfabric there is nothing to test, and these tests say so and
 //! pass; `ci/ofi.sh` installs it.
@@ -13,7 +13,7 @@ use job::{JOB, Job, PACKET_BYTES_MAX, PACKETS, Provider, Setting};
 use particulars::{PEER, at, run};
 use std::process::ExitCode;
 use tsumugi_backends::ofi::sys::Library;
-use tsumugi_backends::ofi::{Config, Line, OfiDomain, OpenError, Probed, Progress};
+use tsumugi_backends::ofi::{OfiConfig, OfiDomain, OfiWire, OpenError, ProbeReport, ProgressMode};
 use tsumugi_conformance::cases::{self, Case};
 use tsumugi_conformance::endpoint::{self, Fixture};
 use tsumugi_conformance::left_out;
@@ -31,34 +31,34 @@ pub struct Udp;
 
 impl Provider for Tcp {
     const NAME: &str = "tcp;ofi_rxm";
-    type Wire = Line;
+    type Wire = OfiWire;
 
     fn open(setting: &Setting, rank: Rank, size: u32) -> OfiDomain {
         OfiDomain::open(&config(Self::NAME, rank, setting), rank, size).unwrap()
     }
 
-    fn probed(domain: &OfiDomain) -> &Probed {
+    fn probed(domain: &OfiDomain) -> &ProbeReport {
         domain.probed()
     }
 }
 
 impl Provider for Udp {
     const NAME: &str = "udp;ofi_rxd";
-    type Wire = Line;
+    type Wire = OfiWire;
     const POLLS_COST: bool = true;
 
     fn open(setting: &Setting, rank: Rank, size: u32) -> OfiDomain {
         OfiDomain::open(&config(Self::NAME, rank, setting), rank, size).unwrap()
     }
 
-    fn probed(domain: &OfiDomain) -> &Probed {
+    fn probed(domain: &OfiDomain) -> &ProbeReport {
         domain.probed()
     }
 }
 
-fn config(provider: &str, rank: Rank, setting: &Setting) -> Config {
+fn config(provider: &str, rank: Rank, setting: &Setting) -> OfiConfig {
     let address = job::node_of(rank).map(|(_, address)| address);
-    Config {
+    OfiConfig {
         provider: Some(provider.to_owned()),
         source: Some(address.unwrap_or_else(|| "127.0.0.1".to_owned())),
         endpoints: setting.endpoints,
@@ -68,7 +68,7 @@ fn config(provider: &str, rank: Rank, setting: &Setting) -> Config {
         piece_bytes_max: setting.piece_bytes_max,
         event: setting.event,
         job: JOB,
-        ..Config::default()
+        ..OfiConfig::default()
     }
 }
 
@@ -96,7 +96,7 @@ fn every_atomic_computes_as_the_processor_does<P: Provider>() {
     assert_eq!((job.word(&region, 16), job.word(&region, 24)), (0x5a << 32, 0));
 }
 
-fn the_probe_agrees_with_the_capabilities<P: Provider<Wire = Line>>() {
+fn the_probe_agrees_with_the_capabilities<P: Provider<Wire = OfiWire>>() {
     let domain = P::open(&Setting::default(), Rank(0), 1);
     println!("{:?}", domain.facts());
     domain.probed().rows.iter().for_each(|row| println!("  {row}"));
@@ -109,7 +109,7 @@ fn the_probe_agrees_with_the_capabilities<P: Provider<Wire = Line>>() {
 
 fn auto_progress_serves_a_target_that_sleeps<P: Provider>() {
     let config =
-        Config { progress: Progress::Auto, ..config(P::NAME, Rank(0), &Setting::default()) };
+        OfiConfig { progress: ProgressMode::Auto, ..config(P::NAME, Rank(0), &Setting::default()) };
     match OfiDomain::open(&config, Rank(0), 1) {
         Ok(domain) => assert!(domain.probed().works("a sleeping target is served")),
         Err(OpenError::NoProvider { .. }) => println!("{} has no threads of its own", P::NAME),

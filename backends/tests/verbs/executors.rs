@@ -1,5 +1,5 @@
-//! Doorbells by executor: how many doorbells the device gets for operations that are under
-//! way at once.
+//! Doorbells by executor: how many doorbells the device gets for operations that are
+//! under way at once.
 //!
 //! ```text
 //!  direct    post(batch) ───────────────────► endpoint
@@ -37,9 +37,9 @@ pub fn every_executor_rings_seldom() {
     ];
     for (executor, work) in ways {
         for batch in [1, 16, 64] {
-            let before = job.domain.endpoint().counts().doorbells;
+            let before = job.domain.endpoint().counters().doorbells;
             work(batch);
-            let rung = job.domain.endpoint().counts().doorbells - before;
+            let rung = job.domain.endpoint().counters().doorbells - before;
             let each = rung as f64 / OPS as f64;
             println!("{executor}, {batch} under way: {each:.3} doorbells each");
             assert!(batch < 64 || rung <= OPS / 8, "{executor}: {rung} for {OPS}");
@@ -105,7 +105,8 @@ fn play<E: Endpoint>(
         for _ in 0..batch {
             let put = Op::put_word(word, Width::W8, 3);
             let ended = (&raw const *ended).cast_mut().cast();
-            // SAFETY: a counter, which outlives the operations since the loop below waits for all.
+            // SAFETY: a counter, which outlives the operations since the loop below waits
+            // for all.
             let callback = unsafe { Callback::new(end, ended) };
             assert!(engine.submit_callback(0, put, callback).is_ok());
         }

@@ -1,5 +1,5 @@
-//! libibverbs between processes of this machine: the promises of every endpoint, and those of
-//! this backend beyond them.
+//! libibverbs between processes of this machine: the promises of every endpoint, and
+//! those of this backend beyond them.
 //!
 //! `VERBS_DEVICES` names the devices, with commas between them: a rank uses the
 //! one whose place is its number, and so on in turn. Without libibverbs, or
@@ -16,7 +16,7 @@ mod particulars;
 use job::{JOB, Job, PACKET_BYTES_MAX, PACKETS, Provider, Setting};
 use std::process::ExitCode;
 use std::time::Duration;
-use tsumugi_backends::verbs::{Config, Line, OpenError, Probed, VerbsDomain};
+use tsumugi_backends::verbs::{OpenError, ProbeReport, VerbsConfig, VerbsDomain, VerbsWire};
 use tsumugi_conformance::cases::{self, Case};
 use tsumugi_conformance::endpoint;
 use tsumugi_conformance::left_out;
@@ -28,7 +28,7 @@ pub struct Verbs;
 
 impl Provider for Verbs {
     const NAME: &str = "verbs";
-    type Wire = Line;
+    type Wire = VerbsWire;
     const SERVES_SLEEPERS: bool = true;
     // Seven times 67 ms are meant; a device may take four times as long.
     const NOTICES: Duration = Duration::from_secs(6);
@@ -37,16 +37,16 @@ impl Provider for Verbs {
         VerbsDomain::open(&config(setting, rank), rank, size).unwrap()
     }
 
-    fn probed(domain: &VerbsDomain) -> &Probed {
+    fn probed(domain: &VerbsDomain) -> &ProbeReport {
         domain.probed()
     }
 }
 
-fn config(setting: &Setting, rank: Rank) -> Config {
+fn config(setting: &Setting, rank: Rank) -> VerbsConfig {
     let devices = std::env::var("VERBS_DEVICES").unwrap_or_default();
     let devices: Vec<&str> = devices.split_terminator(',').collect();
     let device = devices.get(rank.0 as usize % devices.len().max(1));
-    Config {
+    VerbsConfig {
         device: device.map(|&name| name.to_owned()),
         endpoints: setting.endpoints,
         in_flight_max: setting.in_flight_max,
@@ -56,7 +56,7 @@ fn config(setting: &Setting, rank: Rank) -> Config {
         piece_bytes_max: setting.piece_bytes_max,
         event: setting.event,
         job: JOB,
-        ..Config::default()
+        ..VerbsConfig::default()
     }
 }
 

@@ -5,7 +5,7 @@ use super::job::{Job, LIMIT, Provider, Setting, copy_card, wait};
 use super::particulars::{PEER, at, run};
 use std::ptr::NonNull;
 use std::time::{Duration, Instant};
-use tsumugi_backends::verbs::{Atomics, Dynamic, Facts, VerbsDomain};
+use tsumugi_backends::verbs::{Atomics, DctSupport, Facts, VerbsDomain};
 use tsumugi_conformance::endpoint::Fixture;
 use tsumugi_core::backend::{Completion, Domain, Endpoint};
 use tsumugi_core::mem::{Access, AddrError, LocalAddr, Rank, RegionKey, RemoteAddr, Width};
@@ -18,8 +18,8 @@ pub fn the_probe_agrees_with_the_capabilities() {
     domain.probed().rows.iter().for_each(|row| println!("  {row}"));
     assert!(domain.capabilities().remote_completion);
     assert!(!domain.capabilities().device_atomics, "the device has not every kind and width");
-    let Facts { software, dynamic, .. } = *domain.facts();
-    assert!(!software || dynamic != Dynamic::Possible, "{dynamic}");
+    let Facts { software, dct, .. } = *domain.facts();
+    assert!(!software || dct != DctSupport::Possible, "{dct}");
     assert!(domain.probed().works("a sleeping target is served"));
     assert!(domain.probed().works("a stale key is refused"));
     if domain.facts().atomics != Atomics::None {
@@ -47,7 +47,7 @@ pub fn device_atomics_are_exact_and_all_others_are_unsupported() {
     assert_eq!(go(Op::compare_swap(half, 0u32, 1)), unsupported(half));
     // The unsupported operations broke nothing.
     assert_eq!(job.word(&region, 8), 7);
-    assert_eq!(endpoint.counts().pairs_broken, 0);
+    assert_eq!(endpoint.counters().pairs_broken, 0);
 }
 
 /// The device adds for its own rank as well, whose processor does not touch the word.
@@ -56,7 +56,7 @@ pub fn adds_of_all_ranks_to_one_word_are_exact() {
     let region = job.register(PEER, 64, Access::ReadWrite);
     let mut endpoint = job.domain.endpoint();
     let order = format!("add 1 {} 8 500", region.key.to_bits());
-    job.peers.lock().unwrap().iter_mut().for_each(|peer| peer.give(&order));
+    job.peers.lock().unwrap().iter_mut().for_each(|peer| peer.inject_packet(&order));
     for _ in 0..500 {
         let add = Op::atomic(Kind::FetchAdd, at(&region, 8), 1u64);
         assert!(run(&job, &mut endpoint, add).is_ok());
@@ -74,13 +74,13 @@ pub fn a_batch_rings_once() {
     let get = Op::get_word(at(&region, 0), Width::W8);
     assert_eq!(run(&job, &mut endpoint, get), Ok(0));
     for batch in [1, 16, 64] {
-        let before = endpoint.counts().doorbells;
+        let before = endpoint.counters().doorbells;
         let ops: Vec<Op> = (0..batch)
             .map(|slot| Op::put_word(at(&region, slot * 8), Width::W8, slot).tagged(job.tag()))
             .collect();
         assert_eq!(endpoint.post(&ops), batch as usize);
         assert!(wait(&mut endpoint, batch as usize).iter().all(|done| done.result == Ok(0)));
-        let doorbells = endpoint.counts().doorbells - before;
+        let doorbells = endpoint.counters().doorbells - before;
         println!("{batch} puts: {doorbells} doorbells");
         assert_eq!(doorbells, 1, "{batch} puts");
     }
@@ -94,10 +94,10 @@ pub fn a_notifying_put_is_one_request() {
     assert!(job.domain.rings(), "every device rings");
     let get = Op::get_word(at(&region, 0), Width::W8);
     assert_eq!(run(&job, &mut endpoint, get), Ok(0));
-    let before = endpoint.counts().doorbells;
+    let before = endpoint.counters().doorbells;
     let put = Op::put_word(at(&region, 16), Width::W8, 7).notifying();
     assert_eq!(run(&job, &mut endpoint, put), Ok(0));
-    assert_eq!(endpoint.counts().doorbells - before, 1);
+    assert_eq!(endpoint.counters().doorbells - before, 1);
     let (start, bell) = (Instant::now(), format!("bell {} 16", region.key.to_bits()));
     let mut came = String::new();
     while came.is_empty() {
@@ -150,10 +150,10 @@ pub fn neighbours_of_a_refused_request_are_served() {
         "{added} added and {unknown} unknown make {found}"
     );
     println!("{added} were added, of {unknown} it is not known");
-    let counts = endpoint.counts();
-    assert_eq!((counts.pairs_broken, counts.strays), (1, 0));
+    let counters = endpoint.counters();
+    assert_eq!((counters.pairs_broken, counters.strays), (1, 0));
     if unknown == 0 {
-        assert_eq!(counts.pairs_made, 2);
+        assert_eq!(counters.pairs_made, 2);
         let failure = endpoint.failures().last.unwrap();
         let of = (failure.peer, failure.kind);
         assert_eq!(of, (Some(PEER), Some(Kind::GetWord)), "{failure}");
@@ -186,10 +186,10 @@ pub fn few_pairs_reach_many_ranks() {
         let get = Op::get_word(far(rank, 8), Width::W8);
         assert_eq!(run(&job, &mut endpoint, get), Ok(10), "{rank}");
     }
-    let counts = endpoint.counts();
-    println!("{counts:?}");
-    assert!(counts.pairs_made >= 15 && counts.pairs_made - counts.pairs_closed <= 1);
-    assert_eq!(counts.pairs_broken, 0);
+    let counters = endpoint.counters();
+    println!("{counters:?}");
+    assert!(counters.pairs_made >= 15 && counters.pairs_made - counters.pairs_closed <= 1);
+    assert_eq!(counters.pairs_broken, 0);
 }
 
 /// Many more ranks than pairs, all ranks in this process and all active at once.
@@ -237,10 +237,10 @@ pub fn a_crowd_is_served_by_few_pairs() {
     // Each of these ranks reaches itself by a pair of its own.
     assert_eq!((get(5), get(ranks - 1)), (Ok(8), Ok(8)));
     for endpoint in &endpoints[..2] {
-        let counts = endpoint.counts();
-        println!("{counts:?}");
-        let alive = counts.pairs_made - counts.pairs_closed;
-        assert!(alive <= pairs_max as u64 && counts.pairs_broken == 0, "{counts:?}");
+        let counters = endpoint.counters();
+        println!("{counters:?}");
+        let alive = counters.pairs_made - counters.pairs_closed;
+        assert!(alive <= pairs_max as u64 && counters.pairs_broken == 0, "{counters:?}");
     }
 }
 

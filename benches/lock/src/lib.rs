@@ -5,16 +5,16 @@ mod machine;
 
 pub use machine::{ClaimEnd, Cost, Phase, World};
 use tsumugi_core::mem::Rank;
-pub use tsumugi_core::sim::Machine;
+pub use tsumugi_core::sim::CostModel;
 pub use tsumugi_gas::lock::LockDesign;
 
 /// The paper's machine. Each process goes through one engine, or through four. With
 /// four, the processes share the bus, and are 40 % better, not four times.
-pub fn paper(engines: u32) -> Machine {
-    let one = Machine { node_ranks: 1, ..Machine::FX100 };
+pub fn paper(engines: u32) -> CostModel {
+    let one = CostModel { node_ranks: 1, ..CostModel::FX100 };
     match engines {
         1 => one,
-        _ => Machine { engines, bus_ns: one.engine_ns * 6 / 10, ..one },
+        _ => CostModel { engines, bus_ns: one.engine_ns * 6 / 10, ..one },
     }
 }
 
@@ -38,13 +38,13 @@ pub struct OfRank {
 /// `node_ranks` ranks on each node. The links of the machine are full, so that each
 /// router on the way to the one lock lets its sides through in turn.
 pub fn by_rank(node_ranks: u32, rounds: u32) -> Vec<OfRank> {
-    let machine = Machine {
+    let machine = CostModel {
         node_ranks,
         loopback: true,
         in_turn: true,
         torus: [4, 4, 8],
         hop_ns: 100,
-        ..Machine::FX100
+        ..CostModel::FX100
     };
     ranks_of(machine, NODES * node_ranks, rounds)
 }
@@ -52,11 +52,11 @@ pub fn by_rank(node_ranks: u32, rounds: u32) -> Vec<OfRank> {
 /// The times of each of the 32 ranks of one node for an atomic on one word, all at
 /// once, through one engine or through four of the node's.
 pub fn on_one_node(engines: u32) -> Vec<OfRank> {
-    let machine = Machine { node_ranks: NODE_RANKS, loopback: true, ..paper(engines) };
+    let machine = CostModel { node_ranks: NODE_RANKS, loopback: true, ..paper(engines) };
     ranks_of(machine, NODE_RANKS, 1)
 }
 
-fn ranks_of(machine: Machine, ranks: u32, rounds: u32) -> Vec<OfRank> {
+fn ranks_of(machine: CostModel, ranks: u32, rounds: u32) -> Vec<OfRank> {
     let mut world = World::new(LockDesign::Global, ranks, machine, false);
     world.run_rounds(rounds);
     let of_rank = |(rank, ClaimEnd { held_ns, done_ns })| {

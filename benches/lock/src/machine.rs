@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use tsumugi_core::mem::{Access as MemoryAccess, Rank, RegionKey, RemoteAddr};
 use tsumugi_core::op::Op;
-use tsumugi_core::sim::{Config, Event, Machine, Net, Node};
+use tsumugi_core::sim::{CostModel, Net, SimConfig, SimEvent, SimNode};
 use tsumugi_core::tag::Tag;
 use tsumugi_core::time::{Clock, Instant};
 use tsumugi_gas::lock::{
@@ -103,8 +103,8 @@ impl Phase {
 impl World {
     /// A machine in which no rank has locked anything. `counts`: whether operations
     /// are counted by word, which takes memory.
-    pub fn new(design: LockDesign, ranks: u32, machine: Machine, counts: bool) -> Self {
-        let net = Net::new(Config::big(ranks, machine));
+    pub fn new(design: LockDesign, ranks: u32, machine: CostModel, counts: bool) -> Self {
+        let net = Net::new(SimConfig::big(ranks, machine));
         let key = RegionKey::new(0, 1);
         let nodes = NodeTable { key, offset: LOCK_BYTES };
         let tree = Tree::new(ranks, machine.node_ranks.min(FAN_MAX), ARITY, key, TREE_OFFSET);
@@ -194,7 +194,7 @@ impl World {
         }
         while let Some((rank, event)) = self.net.step() {
             self.events += 1;
-            if event != Event::Nothing {
+            if event != SimEvent::Nothing {
                 members[rank.0 as usize].handle(&self.net.node(rank), event, tally);
             }
         }
@@ -215,9 +215,9 @@ impl Member {
         self.access.begin(&mut self.door, want, self.node).expect("the member holds nothing");
     }
 
-    fn handle(&mut self, node: &Node<'_>, event: Event, tally: &mut Tally) {
+    fn handle(&mut self, node: &SimNode<'_>, event: SimEvent, tally: &mut Tally) {
         match event {
-            Event::Completed(done) => {
+            SimEvent::Completed(done) => {
                 let (who, id) = (done.tag.to_bits() >> 32, done.tag.to_bits() as u32);
                 match who {
                     0 => {
@@ -230,7 +230,7 @@ impl Member {
                     }
                 }
             }
-            Event::Timer(_) => {
+            SimEvent::Timer(_) => {
                 self.is_pausing = false;
                 self.access.handle_wake(&mut self.door, 0);
             }
@@ -239,7 +239,7 @@ impl Member {
         self.drive(node, tally);
     }
 
-    fn drive(&mut self, node: &Node<'_>, tally: &mut Tally) {
+    fn drive(&mut self, node: &SimNode<'_>, tally: &mut Tally) {
         for (index, vertex) in self.vertices.iter_mut().enumerate() {
             let load = |addr: RemoteAddr| node.load(addr.key, addr.offset);
             vertex.handle_words(load).expect("the node's own words");
@@ -293,7 +293,7 @@ impl Member {
 }
 
 impl Tally {
-    fn post(&mut self, node: &Node<'_>, op: &Op) {
+    fn post(&mut self, node: &SimNode<'_>, op: &Op) {
         let Op { remote: RemoteAddr { rank, offset, .. }, .. } = *op;
         self.remote += u64::from(rank.0 / self.node_ranks != node.rank().0 / self.node_ranks);
         if self.counts {

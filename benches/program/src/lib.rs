@@ -17,7 +17,6 @@
 //! | [`sort`] | sample sort |
 
 mod words;
-mod random;
 pub mod task;
 pub mod uts;
 pub mod queens;

@@ -12,12 +12,12 @@
 //! of the last level, read their rows and mark the neighbours by a compare-and-swap
 //! on the neighbour's level in another array.
 
-use crate::random::mix;
 use crate::{Words, main};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tsumugi::array::Dealt;
 use tsumugi::{Error, GlobalArray, Rank, Runtime};
+use tsumugi_core::random;
 
 /// The level of a vertex that was not reached.
 pub const UNREACHED: u32 = u32::MAX;
@@ -283,7 +283,7 @@ impl Search {
     }
 
     fn is_mine(&self, vertex: u32) -> bool {
-        mix(vertex.into()) % u64::from(self.rt.size()) == u64::from(self.rt.rank().0)
+        random::first(vertex.into()) % u64::from(self.rt.size()) == u64::from(self.rt.rank().0)
     }
 }
 
@@ -313,7 +313,7 @@ impl std::fmt::Display for Outcome {
 fn random(vertices: u32, degree: u32) -> Vec<Vec<u32>> {
     let mut rows = vec![Vec::new(); vertices as usize];
     for edge in 0..u64::from(vertices) * u64::from(degree) / 2 {
-        let end = |side: u64| (mix(2 * edge + side) % u64::from(vertices)) as u32;
+        let end = |side: u64| (random::first(2 * edge + side) % u64::from(vertices)) as u32;
         let (one, two) = (end(0), end(1));
         rows[one as usize].push(two);
         rows[two as usize].push(one);

@@ -8,10 +8,10 @@
 //!                    range, so its pages come here, and merges the pieces
 //! ```
 
-use crate::random::mix;
 use crate::{Words, main};
 use std::time::{Duration, Instant};
 use tsumugi::{Error, GlobalArray, Rank, Runtime};
+use tsumugi_core::random;
 
 /// The size of the problem.
 #[derive(Clone, Copy, Debug)]
@@ -61,7 +61,7 @@ pub fn play(rt: &Runtime, plan: Plan) -> Result<Outcome, Error> {
     let keys = rt.array::<u64>(plan.keys * size)?;
     let sorted = rt.array::<u64>(plan.keys * size)?;
     let first = rank * plan.keys;
-    let given: Vec<u64> = (first as u64..).take(plan.keys).map(mix).collect();
+    let given: Vec<u64> = (first as u64..).take(plan.keys).map(random::first).collect();
     keys.put_slice(first, &given)?;
     rt.barrier()?;
     let start = Instant::now();
@@ -148,7 +148,8 @@ fn check(
         let (index, key, next) = (range.start + at, found[at], found[at + 1]);
         return Err(Error::program(format!("key {index} is {key}, larger than the next, {next}")));
     }
-    let print = |keys: &[u64]| keys.iter().fold(0u64, |sum, key| sum.wrapping_add(mix(*key)));
+    let print =
+        |keys: &[u64]| keys.iter().fold(0u64, |sum, key| sum.wrapping_add(random::first(*key)));
     found.truncate(range.len());
     let (before, after) = (rt.sum(print(given))?, rt.sum(print(&found))?);
     if before != after {

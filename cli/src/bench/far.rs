@@ -9,8 +9,10 @@
 //! may take effect in parts, a put or get of a word never does. `ci/far_latency.sh`
 //! measures the same operations beside C programs on libfabric and on UCX.
 
-use super::{Contender, Group, Measured, budget};
-use crate::args::Measure;
+use super::catalogue::Group;
+use super::measured::{self, Measured, budget};
+use super::sample::Contender;
+use crate::args::MeasureArgs;
 use crate::failure::Failure;
 use tsumugi::{AddrError, Error, Rank, Remote, Runtime};
 
@@ -40,7 +42,7 @@ pub const USAGE: &str = "bench far runs on the ranks of several nodes: \
 pub fn rank(
     rt: &Runtime,
     names: &[&'static str],
-    measure: &Measure,
+    measure: &MeasureArgs,
 ) -> Result<Vec<Measured>, Failure> {
     let is_far = |rank: &Rank| rt.neighbours().all(|near| near != *rank);
     // The result is the same at all ranks: if all are near one rank, no rank has
@@ -67,7 +69,7 @@ fn one(
     name: &'static str,
     words: Remote<u64>,
     bytes: Remote<[u8; 8]>,
-    measure: &Measure,
+    measure: &MeasureArgs,
 ) -> Result<Measured, Failure> {
     let is_many = name.starts_with("many_");
     let once = move |rt: &Runtime, ult: usize| -> Result<u64, AddrError> {
@@ -96,7 +98,7 @@ fn one(
     let params = format!("bytes=8 ults={}", if is_many { ULTS } else { 1 });
     let batch = if is_many { Box::new(many) as super::sample::Batch<'_> } else { Box::new(alone) };
     let mut contenders = [Contender { system: "tsumugi", name, batch }];
-    super::measure("far", &params, budget(measure), ops, &mut contenders)
+    measured::measure("far", &params, budget(measure), ops, &mut contenders)
 }
 
 /// The number of ULTs at once, and the operations of each in a batch.

@@ -28,7 +28,7 @@ pub fn trip_ns() -> Option<f64> {
 }
 
 fn between(first: usize, second: usize, limit: Duration) -> Option<f64> {
-    let (ping, pong) = (Line::default(), Line::default());
+    let (ping, pong) = (SharedLine::default(), SharedLine::default());
     let start = Barrier::new(2);
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -55,7 +55,7 @@ fn between(first: usize, second: usize, limit: Duration) -> Option<f64> {
 }
 
 /// One-way nanoseconds of each batch, for as many batches as the time allows.
-fn rounds(ping: &Line, pong: &Line, limit: Duration) -> Vec<f64> {
+fn rounds(ping: &SharedLine, pong: &SharedLine, limit: Duration) -> Vec<f64> {
     let (mut samples, mut round, start) = (Vec::with_capacity(BATCHES), 0, Instant::now());
     while samples.len() < BATCHES && start.elapsed() < limit {
         let begin = Instant::now();
@@ -72,7 +72,7 @@ fn rounds(ping: &Line, pong: &Line, limit: Duration) -> Vec<f64> {
 }
 
 /// Waits until the line no longer holds `seen`; returns its value then.
-fn wait_for_more(line: &Line, seen: u64) -> u64 {
+fn wait_for_more(line: &SharedLine, seen: u64) -> u64 {
     let mut turns = 0u32;
     loop {
         // Acquire: pairs with the Release store of the other side.
@@ -88,7 +88,7 @@ fn wait_for_more(line: &Line, seen: u64) -> u64 {
     }
 }
 
-type Line = CachePadded<AtomicU64>;
+type SharedLine = CachePadded<AtomicU64>;
 
 const BATCHES: usize = 100;
 /// No batch begins later than this; if both CPUs run, all batches together take a

@@ -18,12 +18,13 @@
 //! same name: the share of accesses to pages of other ranks.
 
 use super::bar::{self, Bar, Met};
+use super::catalogue::Group;
+use super::line::trip_ns;
 use super::row::Row;
-use super::{Group, trip_ns};
-use crate::args::Measure;
+use crate::args::MeasureArgs;
 use crate::failure::Failure;
 use crate::graph::Graph;
-use crate::progress::Progress;
+use crate::progress::ProgressLine;
 use crate::summary::Summary;
 use std::time::Duration;
 use tsumugi::{Error, Rank, Runtime};
@@ -42,7 +43,7 @@ pub const CATALOGUE: &[Group] = &[
 ];
 
 /// The programs, which run one after the other.
-struct Bench<'a> {
+struct ProgramBench<'a> {
     rt: &'a Runtime,
     names: &'a [&'static str],
     /// The number of runs of each program.
@@ -52,15 +53,20 @@ struct Bench<'a> {
 }
 
 /// The work of each rank; rank 0 has the rows.
-pub fn rank(rt: &Runtime, names: &[&'static str], measure: &Measure) -> Result<Vec<Row>, Failure> {
+pub fn rank(
+    rt: &Runtime,
+    names: &[&'static str],
+    measure: &MeasureArgs,
+) -> Result<Vec<Row>, Failure> {
     if rt.size() != RANKS {
         let found = rt.size();
         return Err(Failure::Usage(format!("bench program needs {RANKS} ranks, not {found}")));
     }
     let times = measure.ops.unwrap_or(if measure.quick { 3 } else { 11 });
-    let progress = if rt.rank() == Rank(0) { Progress::new() } else { Progress::silent() };
-    let mut bench = Bench { rt, names, times, is_quick: measure.quick, rows: Vec::new() };
-    let programs = [Bench::tasks, Bench::meshes, Bench::searches, Bench::memory];
+    let progress = if rt.rank() == Rank(0) { ProgressLine::new() } else { ProgressLine::silent() };
+    let mut bench = ProgramBench { rt, names, times, is_quick: measure.quick, rows: Vec::new() };
+    let programs =
+        [ProgramBench::tasks, ProgramBench::meshes, ProgramBench::searches, ProgramBench::memory];
     progress.stage("programs", programs.len() as u64);
     for (step, program) in (1..).zip(programs) {
         program(&mut bench)?;
@@ -70,7 +76,7 @@ pub fn rank(rt: &Runtime, names: &[&'static str], measure: &Measure) -> Result<V
     Ok(if rt.rank() == Rank(0) { bench.rows } else { Vec::new() })
 }
 
-impl Bench<'_> {
+impl ProgramBench<'_> {
     fn tasks(&mut self) -> Result<(), Failure> {
         let (rt, depth, queens) = (self.rt, if self.is_quick { 8 } else { 10 }, 12);
         self.repeat("uts", &format!("depth={depth} grain=3"), "ns a node", || {

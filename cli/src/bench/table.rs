@@ -1,8 +1,8 @@
 //! The rows as a table for people.
 
+use super::measured::{Measured, Over};
 use super::plot::{Plot, Series};
 use super::row::Row;
-use super::{Measured, Over};
 use crate::text;
 
 /// A line for each row; a row is marked if the distance of the cores changed during

@@ -1,10 +1,10 @@
 //! Random places in the memory of all ranks, which the compiler cannot predict.
 
-use crate::shuffle::Shuffle;
+use tsumugi_core::random::SplitMix64;
 
 /// A place: an 8-byte word of a region of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Target {
+pub struct WordTarget {
     /// `0 .. Extent::ranks`.
     pub rank: u32,
     /// `0 .. Extent::regions`.
@@ -30,12 +30,12 @@ pub const TARGETS: usize = 4096;
 
 /// [`TARGETS`] places, the same on every machine. The caller gets the seed from
 /// outside the program, so that the compiler knows no place.
-pub fn targets(extent: Extent, seed: u64) -> Vec<Target> {
-    let mut shuffle = Shuffle::new(seed);
-    let target = |_| Target {
-        rank: shuffle.below(extent.ranks.into()) as u32,
-        region: shuffle.below(extent.regions.into()) as u32,
-        word: shuffle.below(extent.words),
+pub fn targets(extent: Extent, seed: u64) -> Vec<WordTarget> {
+    let mut random = SplitMix64::new(seed);
+    let target = |_| WordTarget {
+        rank: random.below(extent.ranks.into()) as u32,
+        region: random.below(extent.regions.into()) as u32,
+        word: random.below(extent.words),
     };
     (0..TARGETS).map(target).collect()
 }

@@ -13,21 +13,21 @@ mod spread;
 mod tally;
 
 use self::report::{Disagreement, Report};
-use self::search::Search;
+use self::search::GraphSearch;
 use self::spread::Spread;
 use crate::failure::Failure;
 use crate::graph::{Graph, UNREACHED};
-use crate::progress::Progress;
+use crate::progress::ProgressLine;
 use crate::{args, job};
 use std::sync::Arc;
 use std::time::Instant;
 use tsumugi::{Rank, Runtime};
 
 /// Searches, and returns the tables if this process is rank 0.
-pub fn demo(args: &args::Demo) -> Result<String, Failure> {
+pub fn demo(args: &args::DemoArgs) -> Result<String, Failure> {
     if !job::is_rank() {
         // Errors in the arguments are reported once, before ranks are started.
-        Task::open(args)?;
+        SearchTask::open(args)?;
         return job::run_self(args.ranks);
     }
     let report = job::config(args.workers)?.run(|rt| rank(rt, args))?;
@@ -43,13 +43,13 @@ pub fn demo(args: &args::Demo) -> Result<String, Failure> {
 }
 
 /// The graph to search, and the first vertex.
-struct Task {
+struct SearchTask {
     graph: Graph,
     from: u32,
 }
 
-impl Task {
-    fn open(args: &args::Demo) -> Result<Self, Failure> {
+impl SearchTask {
+    fn open(args: &args::DemoArgs) -> Result<Self, Failure> {
         let graph = Graph::open(args.graph.as_deref(), args.names.as_deref())
             .map_err(|broken| Failure::Failed(broken.to_string()))?;
         let from = match &args.from {
@@ -63,16 +63,16 @@ impl Task {
 }
 
 /// The work of each rank; rank 0, which has the graph, reports.
-fn rank(rt: &Runtime, args: &args::Demo) -> Result<Option<Report>, Failure> {
+fn rank(rt: &Runtime, args: &args::DemoArgs) -> Result<Option<Report>, Failure> {
     let is_first = rt.rank() == Rank(0);
-    let progress = Arc::new(if is_first { Progress::new() } else { Progress::silent() });
+    let progress = Arc::new(if is_first { ProgressLine::new() } else { ProgressLine::silent() });
     progress.stage("reading the graph", 1);
-    let task = is_first.then(|| Task::open(args)).transpose()?;
+    let task = is_first.then(|| SearchTask::open(args)).transpose()?;
     if is_first {
         check_room(rt, args.ults)?;
     }
     let spread = Arc::new(Spread::new(rt, task.as_ref().map(|task| &task.graph.csr))?);
-    let search = Search::new(rt, &spread, args.ults)?;
+    let search = GraphSearch::new(rt, &spread, args.ults)?;
     let before = rt.ults().counts();
     progress.stage("searching", spread.vertices().into());
     let shown = progress.clone();
@@ -80,7 +80,7 @@ fn rank(rt: &Runtime, args: &args::Demo) -> Result<Option<Report>, Failure> {
     let (start, time) = search.run(from, move |reached| shown.at(reached))?;
     let scheduler = rt.ults().counts() - before;
     let totals = search.tally().gather(rt, scheduler)?;
-    let Some(Task { graph, from }) = task else {
+    let Some(SearchTask { graph, from }) = task else {
         // Rank 0 reads this rank's memory until this barrier.
         rt.barrier()?;
         return Ok(None);

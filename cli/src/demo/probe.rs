@@ -1,20 +1,20 @@
 //! The time of one blocking get, from batches of 64 by one thread.
 
 use super::spread::Spread;
-use crate::shuffle::Shuffle;
 use crate::summary::Summary;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 use tsumugi::{AddrError, Rank, Runtime};
+use tsumugi_core::random::SplitMix64;
 
 /// Nanoseconds of a blocking get of the level of a random vertex: of another rank,
 /// or of this rank if the job has no other.
 pub fn get_ns(rt: &Runtime, spread: &Spread) -> Result<Option<Summary>, AddrError> {
-    let mut shuffle = Shuffle::new(SEED);
+    let mut random = SplitMix64::new(SEED);
     let mut samples = Vec::with_capacity(BATCHES);
     let is_remote = |rank: Rank| rank != rt.rank() || rt.size() == 1;
     let mut place = || loop {
-        let place = spread.level(shuffle.below(spread.vertices().into()) as u32);
+        let place = spread.level(random.below(spread.vertices().into()) as u32);
         // If the graph has fewer vertices than the job has ranks, all of them may
         // lie at this rank.
         if is_remote(place.addr().rank) || spread.vertices() < rt.size() {

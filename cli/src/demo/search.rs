@@ -20,7 +20,7 @@
 //! barrier for each level is enough.
 
 use super::spread::Spread;
-use super::tally::{Count, Tally};
+use super::tally::{Tally, ThreadTally};
 use crate::graph::UNREACHED;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -31,7 +31,7 @@ use tsumugi_core::sync::{AtomicU64, Ordering};
 
 /// One search by the user-level threads of this rank, together with those of all
 /// other ranks.
-pub struct Search {
+pub struct GraphSearch {
     rt: Runtime,
     spread: Arc<Spread>,
     ults: u32,
@@ -53,7 +53,7 @@ pub struct Search {
     failure: Mutex<Option<Error>>,
 }
 
-impl Search {
+impl GraphSearch {
     /// Prepares a search by `ults` threads of each rank. Collective.
     pub fn new(rt: &Runtime, spread: &Arc<Spread>, ults: u32) -> Result<Arc<Self>, Error> {
         Ok(Arc::new(Self {
@@ -112,7 +112,7 @@ impl Search {
 
     /// Keeps the first vertex.
     fn begin(&self, from: u32) -> Result<(), AddrError> {
-        let mut count = Count::default();
+        let mut count = ThreadTally::default();
         self.put(&mut count, self.spread.level(from), &[0])?;
         self.keep(&mut count, &self.frontiers[0], &[from])?;
         self.tally.add(count);
@@ -124,7 +124,7 @@ impl Search {
     /// The work of each thread, level by level.
     fn climb(&self, reached: &impl Fn(u64)) {
         self.meet(|| self.begin_together());
-        let mut count = Count::default();
+        let mut count = ThreadTally::default();
         let mut so_far = 1;
         for level in 1.. {
             if let Err(failure) = self.expand_level(level, &mut count) {
@@ -144,9 +144,9 @@ impl Search {
     }
 
     /// Takes vertices of the last level, from the own rank first.
-    fn expand_level(&self, level: u32, count: &mut Count) -> Result<(), AddrError> {
+    fn expand_level(&self, level: u32, count: &mut ThreadTally) -> Result<(), AddrError> {
         let (from, to) = self.frontiers_of(level);
-        let mut found = Found { vertices: [0; FOUND_MAX], len: 0 };
+        let mut found = FoundVertices { vertices: [0; FOUND_MAX], len: 0 };
         let (rank, size) = (self.rt.rank().0, self.rt.size());
         for victim in (rank..size).chain(0..rank).map(Rank) {
             let filled = self.get(count, from.filled(victim))?;
@@ -173,8 +173,8 @@ impl Search {
         vertex: u32,
         level: u32,
         to: &Frontier,
-        found: &mut Found,
-        count: &mut Count,
+        found: &mut FoundVertices,
+        count: &mut ThreadTally,
     ) -> Result<(), AddrError> {
         let mut ends = [0; 2];
         self.get_slice(count, self.spread.row_ends(vertex), &mut ends)?;
@@ -197,7 +197,7 @@ impl Search {
     }
 
     /// Whether this thread is the first to reach `vertex`.
-    fn mark(&self, vertex: u32, level: u32, count: &mut Count) -> Result<bool, AddrError> {
+    fn mark(&self, vertex: u32, level: u32, count: &mut ThreadTally) -> Result<bool, AddrError> {
         let place = self.spread.level(vertex);
         if self.get(count, place)? != UNREACHED {
             return Ok(false);
@@ -209,7 +209,7 @@ impl Search {
     /// Adds vertices to this rank's part of `frontier`.
     fn keep(
         &self,
-        count: &mut Count,
+        count: &mut ThreadTally,
         frontier: &Frontier,
         vertices: &[u32],
     ) -> Result<(), AddrError> {
@@ -287,14 +287,14 @@ impl Search {
         if level.is_multiple_of(2) { (odd, even) } else { (even, odd) }
     }
 
-    fn get<T: Plain>(&self, count: &mut Count, from: Remote<T>) -> Result<T, AddrError> {
+    fn get<T: Plain>(&self, count: &mut ThreadTally, from: Remote<T>) -> Result<T, AddrError> {
         count.get(&self.rt, from, 1);
         self.rt.get(from)
     }
 
     fn get_slice<T: Plain>(
         &self,
-        count: &mut Count,
+        count: &mut ThreadTally,
         from: Remote<T>,
         into: &mut [T],
     ) -> Result<(), AddrError> {
@@ -302,12 +302,22 @@ impl Search {
         self.rt.get_slice(from, into)
     }
 
-    fn put<T: Plain>(&self, count: &mut Count, to: Remote<T>, from: &[T]) -> Result<(), AddrError> {
+    fn put<T: Plain>(
+        &self,
+        count: &mut ThreadTally,
+        to: Remote<T>,
+        from: &[T],
+    ) -> Result<(), AddrError> {
         count.put(&self.rt, to, from.len());
         self.rt.put_slice(to, from)
     }
 
-    fn fetch_add(&self, count: &mut Count, at: Remote<u64>, value: u64) -> Result<u64, AddrError> {
+    fn fetch_add(
+        &self,
+        count: &mut ThreadTally,
+        at: Remote<u64>,
+        value: u64,
+    ) -> Result<u64, AddrError> {
         count.atomic(&self.rt, at);
         self.rt.fetch_add(at, value)
     }
@@ -337,12 +347,12 @@ impl Frontier {
 }
 
 /// Vertices that a thread has found and not kept yet.
-struct Found {
+struct FoundVertices {
     vertices: [u32; FOUND_MAX],
     len: usize,
 }
 
-impl Found {
+impl FoundVertices {
     fn is_full(&self) -> bool {
         self.len == FOUND_MAX
     }

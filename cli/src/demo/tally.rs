@@ -3,12 +3,12 @@
 use super::histogram::{BUCKETS, Histogram, bucket};
 use super::report::{Operations, Waits};
 use tsumugi::{Error, Plain, Rank, Remote, Runtime};
-use tsumugi_core::stats::{Counter, Counts};
+use tsumugi_core::stats::{Counter, CounterValues};
 use tsumugi_core::sync::{AtomicU64, Ordering};
 
 /// The counts of one thread, until the thread adds them to its rank's [`Tally`].
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Count {
+pub struct ThreadTally {
     gets: u64,
     puts: u64,
     atomics: u64,
@@ -16,7 +16,7 @@ pub struct Count {
     bytes: u64,
 }
 
-impl Count {
+impl ThreadTally {
     /// Counts a get of `len` elements.
     pub fn get<T: Plain>(&mut self, rt: &Runtime, from: Remote<T>, len: usize) {
         self.gets += 1;
@@ -60,7 +60,7 @@ impl Tally {
     }
 
     /// Adds the counts of one thread.
-    pub fn add(&self, count: Count) {
+    pub fn add(&self, count: ThreadTally) {
         for (field, value) in self.fields.iter().zip(count.fields()) {
             field.fetch_add(value, Ordering::Relaxed);
         }
@@ -73,7 +73,7 @@ impl Tally {
 
     /// Adds up the counts of all ranks and of their schedulers; only the result of
     /// rank 0 is complete. Collective.
-    pub fn gather(&self, rt: &Runtime, scheduler: Counts) -> Result<Totals, Error> {
+    pub fn gather(&self, rt: &Runtime, scheduler: CounterValues) -> Result<Totals, Error> {
         let totals = rt.share::<u64>(FIELDS + BUCKETS + SCHEDULED)?;
         let counted = self.fields.iter().chain(&self.slept);
         let counted = counted.map(|counter| counter.load(Ordering::Relaxed));
@@ -85,7 +85,8 @@ impl Tally {
         rt.get_slice(totals.at(Rank(0), 0), &mut sums)?;
         let [gets, puts, atomics, remote, bytes] =
             *sums.first_chunk().expect("the fields come first");
-        let scheduler = Counts::from_array(*sums.last_chunk().expect("the scheduler's come last"));
+        let scheduler =
+            CounterValues::from_array(*sums.last_chunk().expect("the scheduler's come last"));
         let slept = Histogram { counts: sums[FIELDS..][..BUCKETS].to_vec() };
         Ok(Totals {
             operations: Operations { gets, puts, atomics, remote, bytes },
@@ -124,7 +125,7 @@ mod tests {
         let totals = tsumugi::run_ranks(3, |rt: &Runtime| {
             let shared = rt.share::<u32>(8)?;
             let tally = Tally::new();
-            let mut count = Count::default();
+            let mut count = ThreadTally::default();
             count.get(rt, shared.at(Rank(0), 0), 8);
             count.atomic(rt, shared.at(rt.rank(), 1));
             tally.add(count);
@@ -132,7 +133,7 @@ mod tests {
             let mut counts = [0; SCHEDULED];
             counts[Counter::Parks as usize] = 2;
             counts[Counter::Yields as usize] = 1;
-            tally.gather(rt, Counts::from_array(counts))
+            tally.gather(rt, CounterValues::from_array(counts))
         });
         let totals: Vec<Totals> = totals.unwrap_or_else(|error: Error| panic!("{error}"));
         let Operations { gets, puts, atomics, remote, bytes } = totals[0].operations;

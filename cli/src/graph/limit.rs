@@ -7,11 +7,11 @@ use crate::memory;
 
 /// The memory limit for a graph.
 #[derive(Clone, Copy, Debug)]
-pub struct Limit {
+pub struct MemoryLimit {
     bytes_max: u64,
 }
 
-impl Limit {
+impl MemoryLimit {
     /// A limit of `bytes_max` bytes.
     pub const fn bytes(bytes_max: u64) -> Self {
         Self { bytes_max }
@@ -46,12 +46,12 @@ mod tests {
 
     #[test]
     fn the_estimate_does_not_overflow() {
-        assert_eq!(Limit::bytes(1 << 40).admit(u64::MAX, u64::MAX), Err((u64::MAX, 1 << 40)));
-        assert_eq!(Limit::bytes(100).admit(2, 2), Ok(()));
+        assert_eq!(MemoryLimit::bytes(1 << 40).admit(u64::MAX, u64::MAX), Err((u64::MAX, 1 << 40)));
+        assert_eq!(MemoryLimit::bytes(100).admit(2, 2), Ok(()));
     }
 
     #[test]
     fn the_machine_has_room_for_the_packages() {
-        assert_eq!(Limit::of_this_machine().admit(63_666, 277_179), Ok(()));
+        assert_eq!(MemoryLimit::of_this_machine().admit(63_666, 277_179), Ok(()));
     }
 }

@@ -14,7 +14,7 @@ pub const LINE_BYTES_MAX: usize = 4096;
 /// The lines of one file.
 pub struct Lines<R> {
     file: String,
-    source: Source<R>,
+    source: LineSource<R>,
     line: Vec<u8>,
     number: u64,
 }
@@ -22,7 +22,7 @@ pub struct Lines<R> {
 impl<R: Read> Lines<R> {
     /// The lines of `source`; error messages call it `file`.
     pub fn new(source: R, file: impl Into<String>) -> Self {
-        let source = Source::Unread(Some(source));
+        let source = LineSource::Unread(Some(source));
         Self { file: file.into(), source, line: Vec::new(), number: 0 }
     }
 
@@ -50,10 +50,10 @@ impl<R: Read> Lines<R> {
     #[cold]
     fn cut_off(&self, error: &io::Error) -> BrokenFile {
         match (&self.source, error.kind()) {
-            (Source::Gzip(_), io::ErrorKind::UnexpectedEof) => {
+            (LineSource::Gzip(_), io::ErrorKind::UnexpectedEof) => {
                 self.broken("the gzip stream is cut off here")
             }
-            (Source::Gzip(_), io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData) => {
+            (LineSource::Gzip(_), io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData) => {
                 self.broken(format!("the gzip stream is broken: {error}"))
             }
             _ => BrokenFile::unreadable(self.file.clone(), error),
@@ -62,7 +62,7 @@ impl<R: Read> Lines<R> {
 }
 
 /// The source of the bytes.
-enum Source<R> {
+enum LineSource<R> {
     /// Not opened yet; `None` only while it is being opened.
     Unread(Option<R>),
     Plain(BufReader<Rewound<R>>),
@@ -72,7 +72,7 @@ enum Source<R> {
 /// The two bytes that were read to detect the format, then the rest.
 type Rewound<R> = Chain<Cursor<Vec<u8>>, R>;
 
-impl<R: Read> Source<R> {
+impl<R: Read> LineSource<R> {
     fn open(&mut self) -> io::Result<&mut dyn BufRead> {
         if let Self::Unread(source) = self {
             let mut source = source.take().ok_or(io::ErrorKind::BrokenPipe)?;

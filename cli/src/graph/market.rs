@@ -17,7 +17,7 @@
 //! Initial Design*, NISTIR 5935, 1996.
 
 use super::broken::{BrokenFile, quoted};
-use super::limit::Limit;
+use super::limit::MemoryLimit;
 use super::lines::Lines;
 use crate::text;
 use std::io::Read;
@@ -32,7 +32,7 @@ pub struct Edges {
 }
 
 /// Reads a square matrix as a graph.
-pub fn read(mut lines: Lines<impl Read>, limit: Limit) -> Result<Edges, BrokenFile> {
+pub fn read(mut lines: Lines<impl Read>, limit: MemoryLimit) -> Result<Edges, BrokenFile> {
     let field = read_banner(&mut lines)?;
     let size = read_size(&mut lines, limit)?;
     // The announced number of entries is not trusted: the vector grows as entries
@@ -106,7 +106,7 @@ fn banner(line: &[u8]) -> Result<Field, String> {
     }
 }
 
-fn read_size(lines: &mut Lines<impl Read>, limit: Limit) -> Result<Size, BrokenFile> {
+fn read_size(lines: &mut Lines<impl Read>, limit: MemoryLimit) -> Result<Size, BrokenFile> {
     loop {
         let found = match lines.next_line()? {
             Some(line) if is_blank(line) => continue,
@@ -117,7 +117,7 @@ fn read_size(lines: &mut Lines<impl Read>, limit: Limit) -> Result<Size, BrokenF
     }
 }
 
-fn size(line: &[u8], limit: Limit) -> Result<Size, String> {
+fn size(line: &[u8], limit: MemoryLimit) -> Result<Size, String> {
     let mut words = words(line);
     let mut number = |what: &str| {
         let word = words.next();

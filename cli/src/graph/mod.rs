@@ -19,7 +19,7 @@ pub use self::broken::BrokenFile;
 pub use self::csr::{Csr, UNREACHED};
 pub use self::names::{Names, NoVertex};
 
-use self::limit::Limit;
+use self::limit::MemoryLimit;
 use self::lines::Lines;
 use std::fs::File;
 use std::io::Read;
@@ -40,7 +40,7 @@ impl Graph {
     /// Reads the graph from the file `graph` with the names from the file `names`;
     /// without a file, the graph that is part of the program.
     pub fn open(graph: Option<&Path>, names: Option<&Path>) -> Result<Self, BrokenFile> {
-        let limit = Limit::of_this_machine();
+        let limit = MemoryLimit::of_this_machine();
         let csr = match graph {
             Some(path) => csr_from(lines_of(path)?, limit)?,
             None => csr_from(Lines::new(PACKAGES, "debian12-depends.mtx.gz"), limit)?,
@@ -90,7 +90,7 @@ impl Graph {
     }
 }
 
-fn csr_from(lines: Lines<impl Read>, limit: Limit) -> Result<Csr, BrokenFile> {
+fn csr_from(lines: Lines<impl Read>, limit: MemoryLimit) -> Result<Csr, BrokenFile> {
     market::read(lines, limit).map(|edges| Csr::new(edges.vertices, edges.pairs))
 }
 

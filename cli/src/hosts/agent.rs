@@ -1,7 +1,7 @@
 //! `tsumugi agent`: starts the ranks of one host, and ends them when its standard
 //! input ends.
 
-use super::order::{DEATH, Order};
+use super::order::{AgentOrder, DEATH};
 use super::report::Reporter;
 use crate::failure::Failure;
 use crate::job;
@@ -17,7 +17,7 @@ use tsumugi::pvas::launch::{Launch, Superior};
 
 /// Reads the order, carries it out, and ends as the ranks do.
 pub fn agent() -> Result<String, Failure> {
-    let order = Order::receive(&mut io::stdin().lock())
+    let order = AgentOrder::receive(&mut io::stdin().lock())
         .map_err(|error| Failure::Failed(format!("the agent cannot read its order: {error}")))?;
     let folder = OsStr::from_bytes(&order.folder);
     std::env::set_current_dir(folder).map_err(|error| {

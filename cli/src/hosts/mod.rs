@@ -21,6 +21,7 @@
 //! wait for it.
 
 mod agent;
+mod event;
 mod order;
 mod remote;
 mod report;
@@ -30,7 +31,8 @@ pub use agent::agent;
 
 use crate::args;
 use crate::failure::Failure;
-use order::Order;
+use event::LaunchEvent;
+use order::AgentOrder;
 use remote::Remote;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
@@ -38,13 +40,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 use tsumugi::boot::env;
-use tsumugi::boot::tcp::{Ended, Secret, Server};
+use tsumugi::boot::tcp::{Secret, Server};
 use tsumugi::pvas::SpaceConfig;
 use tsumugi::pvas::launch::{self, Signals};
-use verdict::{Cause, Verdict};
+use verdict::{Cause, CauseFinder};
 
 /// Starts a program on `args.hosts` and waits for it.
-pub fn run(args: &args::Run) -> Result<String, Failure> {
+pub fn run(args: &args::RunArgs) -> Result<String, Failure> {
     let failed =
         |what: &'static str| move |error: io::Error| Failure::Failed(format!("{what}: {error}"));
     let lookup = |name: &str| std::env::var(name).ok();
@@ -66,7 +68,7 @@ pub fn run(args: &args::Run) -> Result<String, Failure> {
     let ended = happens.clone();
     let told = Box::new(move |ends| {
         // After the last agent has ended, no receiver is left.
-        let _ = ended.send(Event::Ends(ends));
+        let _ = ended.send(LaunchEvent::Ends(ends));
     });
     let server = Server::start_with_agents(listener, args.ranks, secret, limit, told)
         .map_err(failed("the server of the job cannot be started"))?;
@@ -80,9 +82,9 @@ pub fn run(args: &args::Run) -> Result<String, Failure> {
         remotes.push(remote.map_err(|error| Failure::Failed(unstarted(host, &error)))?);
     }
     let grace = Duration::from_millis(config.grace_ms.into());
-    let verdict = Verdict::default();
+    let verdict = CauseFinder::default();
     let mut watch =
-        Watch { remotes: &mut remotes, verdict, grace, leave_at: None, abandon_at: None };
+        AgentWatch { remotes: &mut remotes, verdict, grace, leave_at: None, abandon_at: None };
     let code = watch.go(&events, &mut signals);
     drop(server);
     match code {
@@ -91,18 +93,10 @@ pub fn run(args: &args::Run) -> Result<String, Failure> {
     }
 }
 
-/// An event of a job.
-enum Event {
-    /// An agent has ended with this code.
-    Agent { index: usize, code: i32 },
-    /// Ranks have ended.
-    Ends(Vec<Ended>),
-}
-
 /// The agents, and the state of waiting for them.
-struct Watch<'a> {
+struct AgentWatch<'a> {
     remotes: &'a mut [Remote],
-    verdict: Verdict,
+    verdict: CauseFinder,
     /// The time that a program has after a death.
     grace: Duration,
     /// The time at which agents that have not ended are told to end, by the end of
@@ -112,22 +106,22 @@ struct Watch<'a> {
     abandon_at: Option<Instant>,
 }
 
-impl Watch<'_> {
+impl AgentWatch<'_> {
     /// Waits for all agents; returns the code of the cause of the job's end.
-    fn go(&mut self, events: &mpsc::Receiver<Event>, signals: &mut Signals) -> i32 {
+    fn go(&mut self, events: &mpsc::Receiver<LaunchEvent>, signals: &mut Signals) -> i32 {
         let (mut left, mut code) = (self.remotes.len(), 0);
         while left > 0 {
             let now = Instant::now();
             let due = self.verdict.due().map(|due| due.saturating_duration_since(now));
             match events.recv_timeout(due.map_or(LOOK_AGAIN, |due| due.min(LOOK_AGAIN))) {
-                Ok(Event::Agent { index, code }) => {
+                Ok(LaunchEvent::Agent { index, code }) => {
                     left -= 1;
                     self.remotes[index].leave();
                     if code != 0 {
                         self.verdict.agent_ended(index, code, Instant::now());
                     }
                 }
-                Ok(Event::Ends(ends)) => {
+                Ok(LaunchEvent::Ends(ends)) => {
                     for failure in self.verdict.ended(&ends, Instant::now()) {
                         self.say(&failure);
                     }
@@ -202,7 +196,12 @@ fn shares(hosts: &[String], ranks: u32) -> Vec<(&str, Vec<u32>)> {
     shares.filter(|(_, ranks)| !ranks.is_empty()).collect()
 }
 
-fn order(args: &args::Run, ranks: Vec<u32>, addresses: &str, word: &str) -> Result<Order, Failure> {
+fn order(
+    args: &args::RunArgs,
+    ranks: Vec<u32>,
+    addresses: &str,
+    word: &str,
+) -> Result<AgentOrder, Failure> {
     let own_folder = std::env::current_dir()
         .map_err(|error| Failure::Failed(format!("the current folder is unknown: {error}")))?;
     let mut words = args.program.iter().map(|word| word.as_bytes().to_vec());
@@ -222,7 +221,7 @@ fn order(args: &args::Run, ranks: Vec<u32>, addresses: &str, word: &str) -> Resu
     let folder = own_folder.as_os_str().as_bytes().to_vec();
     let program = words.next().expect("the grammar requires a program");
     let words = words.collect();
-    Ok(Order { size: args.ranks, ranks, label: args.label, folder, program, words, variables })
+    Ok(AgentOrder { size: args.ranks, ranks, label: args.label, folder, program, words, variables })
 }
 
 /// Whether a variable is specific to a host, or means something else on another

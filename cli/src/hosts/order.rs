@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind, Read, Write};
 
 /// The order: the ranks that an agent starts, and how.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Order {
+pub struct AgentOrder {
     /// The number of ranks of the whole job.
     pub size: u32,
     /// The ranks to start.
@@ -22,7 +22,7 @@ pub struct Order {
     pub variables: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
-impl Order {
+impl AgentOrder {
     /// Writes the order.
     pub fn send(&self, to: &mut impl Write) -> io::Result<()> {
         let mut bytes = MAGIC.to_vec();
@@ -103,8 +103,8 @@ const BYTES_MAX: usize = 16 << 20;
 mod tests {
     use super::*;
 
-    fn order() -> Order {
-        Order {
+    fn order() -> AgentOrder {
+        AgentOrder {
             size: 4,
             ranks: vec![2, 3],
             label: true,
@@ -121,7 +121,7 @@ mod tests {
         order().send(&mut bytes).unwrap();
         bytes.push(15);
         let mut from = &bytes[..];
-        assert_eq!(Order::receive(&mut from).unwrap(), order());
+        assert_eq!(AgentOrder::receive(&mut from).unwrap(), order());
         assert_eq!(order().variable("A").as_deref(), Some("b=c\n"));
         assert_eq!(order().variable("B"), None);
         assert_eq!(from, [15], "the byte of a signal follows the order");
@@ -132,14 +132,14 @@ mod tests {
         let mut bytes = Vec::new();
         order().send(&mut bytes).unwrap();
         for len in 0..bytes.len() {
-            assert!(Order::receive(&mut &bytes[..len]).is_err(), "{len} bytes");
+            assert!(AgentOrder::receive(&mut &bytes[..len]).is_err(), "{len} bytes");
         }
-        assert!(Order::receive(&mut &[0xff; 64][..]).is_err());
+        assert!(AgentOrder::receive(&mut &[0xff; 64][..]).is_err());
         for at in 4..bytes.len() {
             let mut bytes = bytes.clone();
             bytes[at] ^= 0xff;
             // The result is an error or another order, but never a panic.
-            let _ = Order::receive(&mut &bytes[..]);
+            let _ = AgentOrder::receive(&mut &bytes[..]);
         }
     }
 }

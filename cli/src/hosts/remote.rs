@@ -1,8 +1,8 @@
 //! One host: the command that starts an agent there, and the command's standard
 //! input.
 
-use super::Event;
-use super::order::{DEATH, Order};
+use super::event::LaunchEvent;
+use super::order::{AgentOrder, DEATH};
 use crate::job;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
@@ -34,9 +34,9 @@ impl Remote {
     pub fn start(
         host: &str,
         own: &Path,
-        order: &Order,
+        order: &AgentOrder,
         index: usize,
-        ended: &Sender<Event>,
+        ended: &Sender<LaunchEvent>,
     ) -> io::Result<Self> {
         let rsh = std::env::var(env::RSH).unwrap_or_else(|_| env::RSH_DEFAULT.to_owned());
         let mut words = rsh.split_whitespace();
@@ -65,7 +65,7 @@ impl Remote {
             let code = waited.wait(pid);
             // Sending fails if the launcher has ended before; then no receiver is
             // left.
-            let _ = ended.send(Event::Agent { index, code });
+            let _ = ended.send(LaunchEvent::Agent { index, code });
         });
         Ok(Self { host: host.to_owned(), ranks: order.ranks.clone(), input, client })
     }

@@ -4,13 +4,13 @@
 //! do. Ends that the launcher does not receive are printed on standard error, unless
 //! the launcher is gone.
 
-use super::order::Order;
+use super::order::AgentOrder;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
 use tsumugi::boot::env;
-use tsumugi::boot::tcp::{Agent, ENDS_MAX, Ended, HEARD, SIGNAL, Secret};
+use tsumugi::boot::tcp::{Agent, ENDS_MAX, HEARD, ProcessEnd, SIGNAL, Secret};
 use tsumugi::pvas::launch::{EndReport, RankEnd};
 use tsumugi_core::sync::{AtomicBool, Ordering};
 
@@ -26,7 +26,7 @@ pub struct Alone(Arc<AtomicBool>);
 
 impl Reporter {
     /// Starts reporting what comes from `ends`, until it ends.
-    pub fn start(order: &Order, ends: Receiver<EndReport>) -> Self {
+    pub fn start(order: &AgentOrder, ends: Receiver<EndReport>) -> Self {
         let alone = Alone(Arc::new(AtomicBool::new(false)));
         let (finished, done) = mpsc::channel();
         let (agent, told) = (agent_of(order), alone.clone());
@@ -62,7 +62,7 @@ impl Alone {
     }
 }
 
-fn agent_of(order: &Order) -> Option<Agent> {
+fn agent_of(order: &AgentOrder) -> Option<Agent> {
     let addresses = order.variable(env::SERVER)?.split(',').map(str::to_owned).collect();
     let secret = Secret::new(&order.variable(env::SECRET)?)?;
     Agent::new(order.size, addresses, secret, ASK_WITHIN).ok()
@@ -88,7 +88,7 @@ fn tell(mut agent: Option<Agent>, ends: &Receiver<EndReport>, alone: &Alone) {
     }
 }
 
-fn ended(told: &EndReport) -> Ended {
+fn ended(told: &EndReport) -> ProcessEnd {
     let failure = &told.failure;
     let how = match failure.end {
         RankEnd::Exited { code } => code as u32 & 0xff,
@@ -96,7 +96,7 @@ fn ended(told: &EndReport) -> Ended {
         RankEnd::Early => 0,
     };
     let heard = if told.may_have_heard { HEARD } else { 0 };
-    Ended { rank: failure.rank.0, pid: failure.pid, how: how | heard }
+    ProcessEnd { rank: failure.rank.0, pid: failure.pid, how: how | heard }
 }
 
 /// The attempt to connect lasts a little longer than this.

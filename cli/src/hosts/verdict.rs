@@ -16,12 +16,12 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 use tsumugi::Rank;
-use tsumugi::boot::tcp::{Ended, HEARD, SIGNAL};
+use tsumugi::boot::tcp::{HEARD, ProcessEnd, SIGNAL};
 use tsumugi::pvas::launch::{JobOutcome, RankEnd, RankFailure};
 
 /// The state of the decision; see the module's documentation.
 #[derive(Debug, Default)]
-pub struct Verdict {
+pub struct CauseFinder {
     /// Ranks with a reported end.
     told: HashSet<u32>,
     ends: Vec<Candidate>,
@@ -82,11 +82,11 @@ impl Candidate {
     }
 }
 
-impl Verdict {
+impl CauseFinder {
     /// Takes reports that ranks of one host have ended. Returns those that must be
     /// printed because they are neither the cause nor a consequence of it.
-    pub fn ended(&mut self, ends: &[Ended], now: Instant) -> Vec<RankFailure> {
-        let news: Vec<Ended> =
+    pub fn ended(&mut self, ends: &[ProcessEnd], now: Instant) -> Vec<RankFailure> {
+        let news: Vec<ProcessEnd> =
             ends.iter().filter(|end| self.told.insert(end.rank)).copied().collect();
         if self.decided.is_some() {
             let (own, with_it): (Vec<_>, Vec<_>) =
@@ -94,7 +94,7 @@ impl Verdict {
             self.with_it.extend(with_it.iter().map(|failure| failure.rank));
             return own;
         }
-        let candidate = |end: &Ended| Candidate {
+        let candidate = |end: &ProcessEnd| Candidate {
             cause: Cause::Rank(failure_of(end)),
             may_have_heard: end.how & HEARD != 0,
         };
@@ -155,7 +155,7 @@ impl Verdict {
     }
 }
 
-fn failure_of(end: &Ended) -> RankFailure {
+fn failure_of(end: &ProcessEnd) -> RankFailure {
     let how = end.how & !HEARD;
     let is_killed = how & SIGNAL != 0;
     let number = (how & !SIGNAL) as i32;
@@ -194,12 +194,12 @@ mod tests {
     use super::*;
 
     struct Bed {
-        verdict: Verdict,
+        verdict: CauseFinder,
         start: Instant,
     }
 
     fn bed() -> Bed {
-        Bed { verdict: Verdict::default(), start: Instant::now() }
+        Bed { verdict: CauseFinder::default(), start: Instant::now() }
     }
 
     impl Bed {
@@ -208,8 +208,8 @@ mod tests {
         }
 
         fn ended(&mut self, ms: u64, ends: &[(u32, u32)]) -> Vec<RankFailure> {
-            let end = |&(rank, how): &(u32, u32)| Ended { rank, pid: 1, how };
-            let ends: Vec<Ended> = ends.iter().map(end).collect();
+            let end = |&(rank, how): &(u32, u32)| ProcessEnd { rank, pid: 1, how };
+            let ends: Vec<ProcessEnd> = ends.iter().map(end).collect();
             self.verdict.ended(&ends, self.at(ms))
         }
 

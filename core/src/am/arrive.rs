@@ -7,25 +7,27 @@
 //! fetched, while no staging cell is free for its reply, while no landing buffer
 //! is free. Replies are always taken.
 
-use super::cell::{Cell, Defect, Kind};
-use super::lanes::{BLOCK_PEERS, Lane, Lanes};
-use super::machine::Machine;
-use super::outcome::{Answer, Body, HandlerId, Incoming, Landed, Out, ReplyTo, Token};
-use super::tables::{CallState, Landing};
+use super::cell::{CellKind, Defect, LaneCell};
+use super::lanes::{AmLane, AmLanes, BLOCK_PEERS};
+use super::machine::AmMachine;
+use super::outcome::{
+    AmOutput, HandlerAnswer, HandlerId, Incoming, Landed, ReplyTo, RequestBody, Token,
+};
+use super::tables::{CallState, LandingBuffer};
 use crate::mem::{PeerIndex, RegionKey, RemoteAddr};
-use crate::sync::mutant;
+use crate::mutate;
 
 /// Result of a look at a peer.
-enum Taken {
+enum CellOutcome {
     /// The driver has something to do.
-    Out(Out),
+    Out(AmOutput),
     /// A cell was taken, and the driver has nothing to do.
     Quietly,
     /// The next cell must wait.
     Waits,
 }
 
-impl Machine<'_> {
+impl AmMachine<'_> {
     pub(super) fn look_at_bells(&mut self) {
         self.look_at_lanes(self.lanes, 0);
         for index in 0..self.blocks.len() {
@@ -38,7 +40,7 @@ impl Machine<'_> {
 
     /// Looks at the bells of one memory; its first peer has the number `first`.
     #[inline(always)]
-    fn look_at_lanes(&mut self, lanes: Lanes<'_>, first: usize) {
+    fn look_at_lanes(&mut self, lanes: AmLanes<'_>, first: usize) {
         let cells = self.shape_of(first).cells;
         lanes.take_arrivals(|peer, count| {
             let peer = first + peer;
@@ -51,15 +53,15 @@ impl Machine<'_> {
                 // the peer's lanes, for the replies.
                 if known.at.is_some() {
                     self.activate(peer);
-                } else if mutant("am_unmet_forgotten") {
-                    known.due = 0;
+                } else {
+                    mutate!("am_unmet_forgotten": {} => known.due = 0);
                 }
             }
         });
         lanes.take_notices(|peer, taken| self.acknowledged(first + peer, taken));
     }
 
-    pub(super) fn poll_arrived(&mut self) -> Option<Out> {
+    pub(super) fn poll_arrived(&mut self) -> Option<AmOutput> {
         while let Some(index) = self.landed.pop(self.tables.landings) {
             if let Some(out) = self.run_landed(index) {
                 return Some(out);
@@ -71,9 +73,9 @@ impl Machine<'_> {
                 continue;
             }
             match self.take(peer) {
-                Taken::Waits => self.later.push(self.tables.peers, peer),
-                Taken::Quietly => self.active.push(self.tables.peers, peer),
-                Taken::Out(out) => {
+                CellOutcome::Waits => self.later.push(self.tables.peers, peer),
+                CellOutcome::Quietly => self.active.push(self.tables.peers, peer),
+                CellOutcome::Out(out) => {
                     self.active.push(self.tables.peers, peer);
                     return Some(out);
                 }
@@ -93,31 +95,30 @@ impl Machine<'_> {
         self.landed.push(self.tables.landings, index);
     }
 
-    fn take(&mut self, index: usize) -> Taken {
+    fn take(&mut self, index: usize) -> CellOutcome {
         let defect = Defect::planted();
-        let careless = if mutant("am_lap_ignored") { Defect::Blind } else { defect };
-        let Some((lanes, lane)) = self.lanes_of(index) else { return Taken::Waits };
+        let careless = mutate!("am_lap_ignored": defect => Defect::Blind);
+        let Some((lanes, lane)) = self.lanes_of(index) else { return CellOutcome::Waits };
         let peer = &self.tables.peers[index];
-        if let Some(cell) = lanes.read(Lane::Reply, lane, peer.replies_taken, defect) {
+        if let Some(cell) = lanes.read(AmLane::Reply, lane, peer.replies_taken, defect) {
             return self.take_reply(index, &cell);
         }
         if peer.fetching {
-            return Taken::Waits;
+            return CellOutcome::Waits;
         }
-        match lanes.read(Lane::Request, lane, peer.requests_taken, careless) {
+        match lanes.read(AmLane::Request, lane, peer.requests_taken, careless) {
             Some(cell) => self.take_request(index, &cell),
             None => {
                 self.is_landing = true;
-                if mutant("am_torn_forgotten") {
+                mutate!("am_torn_forgotten": CellOutcome::Waits => {
                     self.tables.peers[index].due -= 1;
-                    return Taken::Quietly;
-                }
-                Taken::Waits
+                    CellOutcome::Quietly
+                })
             }
         }
     }
 
-    fn take_reply(&mut self, index: usize, cell: &Cell) -> Taken {
+    fn take_reply(&mut self, index: usize, cell: &LaneCell) -> CellOutcome {
         let peer = &mut self.tables.peers[index];
         peer.replies_taken = peer.replies_taken.wrapping_add(1);
         peer.due -= 1;
@@ -127,9 +128,8 @@ impl Machine<'_> {
         self.has_room = true;
         self.acknowledged(index, cell.ack);
         let mut token = Token::from_bits(cell.token);
-        let any = mutant("am_generation_ignored");
         let Some(call) = self.tables.calls.get_mut(token.index()) else { return self.drop_cell() };
-        let same = call.generation == token.generation() || any;
+        let same = mutate!("am_generation_ignored": call.generation == token.generation() => true);
         if call.to.0 as usize != index || !same {
             return self.drop_cell();
         }
@@ -138,8 +138,8 @@ impl Machine<'_> {
                 let handler = HandlerId(call.handler);
                 token = Token::new(token.index(), call.generation);
                 self.free_call(token.index());
-                let result = Answer::outcome(cell.status, cell.body, handler);
-                Taken::Out(Out::Done { token, result })
+                let result = HandlerAnswer::outcome(cell.status, cell.body, handler);
+                CellOutcome::Out(AmOutput::Done { token, result })
             }
             CallState::Late { .. } => {
                 call.state = CallState::Late { payload_back: true };
@@ -148,28 +148,33 @@ impl Machine<'_> {
             CallState::Abandoned => {
                 self.dropped += 1;
                 self.free_call(token.index());
-                Taken::Out(Out::Released { token })
+                CellOutcome::Out(AmOutput::Released { token })
             }
             CallState::Free | CallState::Lost | CallState::PayloadBack => self.drop_cell(),
         }
     }
 
-    fn take_request(&mut self, index: usize, cell: &Cell) -> Taken {
+    fn take_request(&mut self, index: usize, cell: &LaneCell) -> CellOutcome {
         let peer = PeerIndex(index as u32);
         let from = self.rank_of(peer);
         let handler = HandlerId(cell.handler);
-        if cell.kind == Kind::Cast as u8 {
+        if cell.kind == CellKind::Cast as u8 {
             self.taken(index, cell);
-            let body = Body::Inline(cell.body);
-            return Taken::Out(Out::Run(Incoming { from, handler, body, reply_to: None }));
+            let body = RequestBody::Inline(cell.body);
+            return CellOutcome::Out(AmOutput::Run(Incoming {
+                from,
+                handler,
+                body,
+                reply_to: None,
+            }));
         }
-        let is_long = cell.kind == Kind::LongCall as u8;
-        if !is_long && cell.kind != Kind::Call as u8 {
+        let is_long = cell.kind == CellKind::LongCall as u8;
+        if !is_long && cell.kind != CellKind::Call as u8 {
             self.taken(index, cell);
             return self.drop_cell();
         }
         if self.free_slots.len() <= self.promised {
-            return Taken::Waits;
+            return CellOutcome::Waits;
         }
         if is_long {
             return self.take_long(index, cell);
@@ -177,14 +182,14 @@ impl Machine<'_> {
         self.promised += 1;
         self.taken(index, cell);
         let reply_to = Some(ReplyTo { to: peer, token: cell.token, promised: true });
-        let body = Body::Inline(cell.body);
-        Taken::Out(Out::Run(Incoming { from, handler, body, reply_to }))
+        let body = RequestBody::Inline(cell.body);
+        CellOutcome::Out(AmOutput::Run(Incoming { from, handler, body, reply_to }))
     }
 
     /// Begins to fetch a long payload. The cell may hold any numbers: a length
     /// above the landing buffer's is refused, and the get reads the sender's
     /// memory in any case.
-    fn take_long(&mut self, index: usize, cell: &Cell) -> Taken {
+    fn take_long(&mut self, index: usize, cell: &LaneCell) -> CellOutcome {
         let (from, rank) = (PeerIndex(index as u32), self.rank_of(PeerIndex(index as u32)));
         let word = |at: usize| {
             let bytes = cell.body.get(at * 8..at * 8 + 8)?;
@@ -198,12 +203,14 @@ impl Machine<'_> {
         if bytes > self.memory.landing_bytes || self.tables.landings.is_empty() {
             return self.refuse_long(index, cell);
         }
-        let Some(at) = self.free_landings.pop(self.tables.landings) else { return Taken::Waits };
+        let Some(at) = self.free_landings.pop(self.tables.landings) else {
+            return CellOutcome::Waits;
+        };
         self.promised += 1;
         self.taken(index, cell);
         self.tables.peers[index].fetching = true;
         let landing = &mut self.tables.landings[at];
-        *landing = Landing {
+        *landing = LandingBuffer {
             from,
             handler: cell.handler,
             token: cell.token,
@@ -213,23 +220,23 @@ impl Machine<'_> {
             ..*landing
         };
         self.fetches.push(self.tables.landings, at);
-        Taken::Quietly
+        CellOutcome::Quietly
     }
 
-    fn refuse_long(&mut self, index: usize, cell: &Cell) -> Taken {
+    fn refuse_long(&mut self, index: usize, cell: &LaneCell) -> CellOutcome {
         self.promised += 1;
         self.taken(index, cell);
         self.refuse(PeerIndex(index as u32), cell.token)
     }
 
-    fn refuse(&mut self, from: PeerIndex, token: u64) -> Taken {
+    fn refuse(&mut self, from: PeerIndex, token: u64) -> CellOutcome {
         let reply_to = ReplyTo { to: from, token, promised: true };
         // A cell is reserved for this reply, so there is room.
-        let _ = self.reply(reply_to, &Answer::BadPayload);
-        Taken::Quietly
+        let _ = self.reply(reply_to, &HandlerAnswer::BadPayload);
+        CellOutcome::Quietly
     }
 
-    fn run_landed(&mut self, index: usize) -> Option<Out> {
+    fn run_landed(&mut self, index: usize) -> Option<AmOutput> {
         let landing = self.tables.landings[index];
         self.tables.peers[landing.from.0 as usize].fetching = false;
         let landed = Landed { index: index as u32, bytes: landing.bytes };
@@ -238,17 +245,17 @@ impl Machine<'_> {
             self.refuse(landing.from, landing.token);
             return None;
         }
-        Some(Out::Run(Incoming {
+        Some(AmOutput::Run(Incoming {
             from: self.rank_of(landing.from),
             handler: HandlerId(landing.handler),
-            body: Body::Landed(landed),
+            body: RequestBody::Landed(landed),
             reply_to: Some(ReplyTo { to: landing.from, token: landing.token, promised: true }),
         }))
     }
 
     /// Counts a request cell that was copied out: the sender may use the cell
     /// again.
-    fn taken(&mut self, index: usize, cell: &Cell) {
+    fn taken(&mut self, index: usize, cell: &LaneCell) {
         let peer = &mut self.tables.peers[index];
         peer.requests_taken = peer.requests_taken.wrapping_add(1);
         peer.due -= 1;
@@ -268,8 +275,8 @@ impl Machine<'_> {
         }
     }
 
-    fn drop_cell(&mut self) -> Taken {
+    fn drop_cell(&mut self) -> CellOutcome {
         self.dropped += 1;
-        Taken::Quietly
+        CellOutcome::Quietly
     }
 }

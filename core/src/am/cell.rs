@@ -24,8 +24,8 @@
 //! out first, then checked, and lengths are compared with the space before they
 //! are used.
 
+use crate::mutate;
 use crate::sync::mapped::{AtomicU64, Ordering};
-use crate::sync::mutant;
 use core::fmt;
 use core::ops::Deref;
 
@@ -48,7 +48,7 @@ pub struct Inline {
 /// The kind of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Kind {
+pub(super) enum CellKind {
     /// A request without a reply.
     Cast = 1,
     /// A request with a reply.
@@ -61,7 +61,7 @@ pub(super) enum Kind {
 
 /// All of a cell except its check.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Cell {
+pub(super) struct LaneCell {
     pub(super) kind: u8,
     pub(super) status: u8,
     pub(super) handler: u32,
@@ -114,8 +114,8 @@ impl fmt::Debug for Inline {
     }
 }
 
-impl Cell {
-    pub(super) const fn new(kind: Kind, body: Inline) -> Self {
+impl LaneCell {
+    pub(super) const fn new(kind: CellKind, body: Inline) -> Self {
         Self { kind: kind as u8, status: 0, handler: 0, token: 0, ack: 0, body }
     }
 
@@ -187,7 +187,7 @@ impl Cell {
 impl Defect {
     /// Returns the defect that a test has planted in all cells.
     pub(super) fn planted() -> Self {
-        if mutant("am_words_unmasked") { Self::Unmasked } else { Self::None }
+        mutate!("am_words_unmasked": Self::None => Self::Unmasked)
     }
 
     /// Returns the mask under which word `index` of cell `number` is stored.
@@ -233,13 +233,16 @@ mod tests {
         for len in [0, 1, 7, 8, 9, INLINE_BYTES_MAX] {
             let bytes: [u8; INLINE_BYTES_MAX] = core::array::from_fn(|index| index as u8);
             let body = Inline::new(&bytes[..len]).unwrap();
-            let cell = Cell { kind: 2, status: 1, handler: 77, token: u64::MAX, ack: 5, body };
+            let cell = LaneCell { kind: 2, status: 1, handler: 77, token: u64::MAX, ack: 5, body };
             let words = lane();
             assert_eq!(cell.write(&words, 9, Defect::None), 32 + (len as u64).next_multiple_of(8));
-            let read = Cell::read(&words, 9, Defect::None).unwrap();
+            let read = LaneCell::read(&words, 9, Defect::None).unwrap();
             assert_eq!((read.handler, read.token, read.ack), (77, u64::MAX, 5));
             assert_eq!(*read.body, bytes[..len]);
-            assert!(Cell::read(&words, 9 + 16, Defect::None).is_none(), "a cell of the next lap");
+            assert!(
+                LaneCell::read(&words, 9 + 16, Defect::None).is_none(),
+                "a cell of the next lap"
+            );
         }
         assert!(Inline::new(&[0; INLINE_BYTES_MAX + 1]).is_none());
     }
@@ -247,7 +250,7 @@ mod tests {
     #[test]
     fn a_torn_cell_is_not_read() {
         let words = lane();
-        let cell = |byte: u8| Cell {
+        let cell = |byte: u8| LaneCell {
             kind: 2,
             status: 0,
             handler: 1,
@@ -261,7 +264,7 @@ mod tests {
             cell(8).write(&words, 16, Defect::None);
             let after = words[old].swap(before, Ordering::Relaxed);
             assert_ne!(before, after, "word {old}");
-            assert!(Cell::read(&words, 16, Defect::None).is_none(), "word {old}");
+            assert!(LaneCell::read(&words, 16, Defect::None).is_none(), "word {old}");
         }
     }
 }

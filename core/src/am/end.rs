@@ -1,14 +1,14 @@
 //! How calls end: by the death of a rank, by their deadline, and for their
 //! caller.
 
-use super::machine::Machine;
-use super::outcome::{CallError, Out, Token};
+use super::machine::{AmMachine, earlier};
+use super::outcome::{AmOutput, CallError, Token};
 use super::tables::CallState;
 use crate::mem::PeerIndex;
-use crate::sync::mutant;
+use crate::mutate;
 use crate::time::Instant;
 
-impl Machine<'_> {
+impl AmMachine<'_> {
     /// Takes the death of a rank: the machine takes nothing from it and sends
     /// nothing to it any more.
     pub(super) fn lose(&mut self, rank: PeerIndex) {
@@ -44,10 +44,10 @@ impl Machine<'_> {
                 self.earliest = earlier(self.earliest, Some(deadline));
                 continue;
             }
-            if mutant("am_timeout_frees_reply_cell") {
+            mutate!("am_timeout_frees_reply_cell": {} => {
                 let peer = &mut self.tables.peers[call.to.0 as usize];
                 peer.unanswered = peer.unanswered.saturating_sub(1);
-            }
+            });
             self.end(index, CallState::Late { payload_back: !self.tables.calls[index].long });
         }
     }
@@ -65,17 +65,17 @@ impl Machine<'_> {
         self.has_room = true;
     }
 
-    pub(super) fn poll_ended(&mut self) -> Option<Out> {
+    pub(super) fn poll_ended(&mut self) -> Option<AmOutput> {
         let index = self.ended.pop(self.tables.calls)?;
         let call = &self.tables.calls[index];
         let token = Token::new(index, call.generation);
         let out = match call.state {
             CallState::Lost => {
                 let rank = self.rank_of(call.to);
-                Out::Done { token, result: Err(CallError::PeerLost { rank }) }
+                AmOutput::Done { token, result: Err(CallError::PeerLost { rank }) }
             }
             CallState::Late { payload_back } => {
-                let done = Out::Done { token, result: Err(CallError::Timeout) };
+                let done = AmOutput::Done { token, result: Err(CallError::Timeout) };
                 match (call.long, payload_back) {
                     (false, _) => {}
                     (true, true) => {
@@ -89,16 +89,9 @@ impl Machine<'_> {
                 }
                 done
             }
-            _ => Out::Released { token },
+            _ => AmOutput::Released { token },
         };
         self.free_call(index);
         Some(out)
-    }
-}
-
-pub(super) fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
     }
 }

@@ -1,7 +1,7 @@
 //! Handlers, addressed by their numbers.
 
 use super::cell::Inline;
-use super::outcome::{Answer, HandlerId};
+use super::outcome::{HandlerAnswer, HandlerId};
 use crate::mem::Rank;
 use core::fmt;
 
@@ -22,24 +22,24 @@ pub struct Message<'a> {
 #[derive(Clone, Copy, Debug)]
 pub enum Reply {
     /// The handler's answer.
-    Now(Answer),
+    Now(HandlerAnswer),
     /// The answer comes later, from another part of the program.
     Later,
 }
 
 /// The functions that requests may call, by their numbers: handler `n` is entry
 /// `n`. `C` is the data that they work on.
-pub struct Handlers<'h, C>(pub &'h [Option<Handler<C>>]);
+pub struct HandlerTable<'h, C>(pub &'h [Option<HandlerFn<C>>]);
 
 /// A function that handles requests. It must not block.
-pub type Handler<C> = fn(&mut C, Message<'_>) -> Reply;
+pub type HandlerFn<C> = fn(&mut C, Message<'_>) -> Reply;
 
-impl<C> Handlers<'_, C> {
+impl<C> HandlerTable<'_, C> {
     /// Calls the handler; the answer for an unknown number is `UnknownHandler`.
     pub fn run(&self, context: &mut C, message: Message<'_>) -> Reply {
         match self.0.get(message.handler.0 as usize) {
             Some(Some(handler)) => handler(context, message),
-            _ => Reply::Now(Answer::UnknownHandler),
+            _ => Reply::Now(HandlerAnswer::UnknownHandler),
         }
     }
 }
@@ -47,7 +47,7 @@ impl<C> Handlers<'_, C> {
 impl Reply {
     /// Answers with these bytes.
     pub const fn value(bytes: Inline) -> Self {
-        Self::Now(Answer::Value(bytes))
+        Self::Now(HandlerAnswer::Value(bytes))
     }
 
     /// Answers with no bytes.
@@ -56,16 +56,16 @@ impl Reply {
     }
 }
 
-impl<C> Clone for Handlers<'_, C> {
+impl<C> Clone for HandlerTable<'_, C> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<C> Copy for Handlers<'_, C> {}
+impl<C> Copy for HandlerTable<'_, C> {}
 
-impl<C> fmt::Debug for Handlers<'_, C> {
+impl<C> fmt::Debug for HandlerTable<'_, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Handlers({})", self.0.iter().flatten().count())
+        write!(f, "HandlerTable({})", self.0.iter().flatten().count())
     }
 }

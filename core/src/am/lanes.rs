@@ -15,10 +15,8 @@
 //! A machine may get more peers later: then it has another such memory for each
 //! [`BLOCK_PEERS`] of them, and its driver sends each of them the address.
 
-use super::cell::{CELL_BYTES, CELL_WORDS, Cell, Defect};
-use super::tables::Peer;
-use crate::mem::{PeerIndex, RemoteAddr, Width};
-use crate::op::{Kind, Op};
+use super::cell::{CELL_BYTES, CELL_WORDS, Defect, LaneCell};
+use crate::mem::PeerIndex;
 use crate::sync::mapped::{AtomicU64, Ordering};
 use core::fmt;
 
@@ -27,7 +25,7 @@ pub const CELLS_MAX: u32 = 64;
 
 /// The sizes of the lanes: the same on every rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct AmShape {
     /// Ranks, this rank included.
     pub peers: u32,
     /// Cells of each lane: a power of two.
@@ -42,27 +40,27 @@ pub const BLOCK_PEERS: u32 = 64;
 
 /// The lanes of [`BLOCK_PEERS`] such peers, or none.
 #[derive(Clone, Copy, Debug)]
-pub struct Block<'m>(pub(super) Option<Lanes<'m>>);
+pub struct LaneBlock<'m>(pub(super) Option<AmLanes<'m>>);
 
 /// One of the two lanes of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Lane {
+pub(super) enum AmLane {
     Request,
     Reply,
 }
 
 /// The memory of this rank's lanes, as its owner reads it.
 #[derive(Clone, Copy)]
-pub(super) struct Lanes<'m> {
+pub(super) struct AmLanes<'m> {
     words: &'m [AtomicU64],
-    shape: Shape,
+    shape: AmShape,
 }
 
-impl Shape {
+impl AmShape {
     /// Cells of each lane by default.
     pub const CELLS: u32 = 16;
 
-    /// Returns the shape of a [`Block`] of a machine of this shape.
+    /// Returns the shape of a [`LaneBlock`] of a machine of this shape.
     pub const fn block(self) -> Self {
         Self { peers: BLOCK_PEERS, cells: self.later_cells, ..self }
     }
@@ -98,10 +96,10 @@ impl Shape {
     }
 
     /// Returns the offset at which `from` writes cell `number` of a lane.
-    pub(super) const fn cell(self, lane: Lane, from: PeerIndex, number: u32) -> usize {
+    pub(super) const fn cell(self, lane: AmLane, from: PeerIndex, number: u32) -> usize {
         let start = match lane {
-            Lane::Request => self.requests(),
-            Lane::Reply => self.replies(),
+            AmLane::Request => self.requests(),
+            AmLane::Reply => self.replies(),
         };
         let index = from.0 as usize * self.cells as usize + (number & (self.cells - 1)) as usize;
         start + index * CELL_BYTES
@@ -138,9 +136,9 @@ impl Shape {
     }
 }
 
-impl<'m> Lanes<'m> {
+impl<'m> AmLanes<'m> {
     /// Makes the view of `words`, of which there are as many as the shape needs.
-    pub(super) fn new(words: &'m [AtomicU64], shape: Shape) -> Self {
+    pub(super) fn new(words: &'m [AtomicU64], shape: AmShape) -> Self {
         Self { words, shape }
     }
 
@@ -178,73 +176,32 @@ impl<'m> Lanes<'m> {
     /// Returns cell `number` of the lane from `peer`, if all of it has landed.
     pub(super) fn read(
         &self,
-        lane: Lane,
+        lane: AmLane,
         peer: usize,
         number: u32,
         defect: Defect,
-    ) -> Option<Cell> {
+    ) -> Option<LaneCell> {
         let start = self.shape.cell(lane, PeerIndex(peer as u32), number) / 8;
-        Cell::read(&self.words[start..start + CELL_WORDS], number, defect)
+        LaneCell::read(&self.words[start..start + CELL_WORDS], number, defect)
     }
 }
 
 /// Returns whether a peer has rung, for a look without a lock. `words` is the
-/// memory of [`Shape::memory_size`]. Wait-free.
+/// memory of [`AmShape::memory_size`]. Wait-free.
 #[inline]
-pub fn has_rung(words: &[AtomicU64], shape: Shape) -> bool {
+pub fn has_rung(words: &[AtomicU64], shape: AmShape) -> bool {
     // SeqCst: a sleeper looks here after it has announced that it will sleep.
     words[..shape.bell_words()].iter().any(|word| word.load(Ordering::SeqCst) != 0)
 }
 
-/// This rank's place in a peer's memory: the start of that memory, its shape, and
-/// the number of this rank's lanes in it.
-#[derive(Clone, Copy)]
-pub(super) struct Place {
-    pub(super) at: RemoteAddr,
-    pub(super) shape: Shape,
-    pub(super) own: PeerIndex,
-}
-
-impl Place {
-    /// Returns the place in the memory of a peer, if its address is known.
-    pub(super) fn of(peer: &Peer, shape: Shape) -> Option<Self> {
-        Some(Self { at: peer.at?, shape, own: PeerIndex(peer.own) })
-    }
-
-    /// Returns the address of cell `number` of a lane.
-    pub(super) fn cell(&self, lane: Lane, number: u32) -> RemoteAddr {
-        self.at.add(self.shape.cell(lane, self.own, number) as u64)
-    }
-
-    /// Returns the operation that rings the bell for one cell.
-    pub(super) fn ring(&self) -> Op {
-        let (offset, one) = self.shape.arrival(self.own);
-        Op::atomic(Kind::FetchAdd, self.at.add(offset as u64), one).notifying()
-    }
-
-    /// Returns the operation that sends the count of the peer's requests that
-    /// were taken.
-    pub(super) fn return_credit(&self, taken: u32) -> Op {
-        // A swap: when it has completed, the word is at the peer.
-        let credit = self.at.add(self.shape.credit(self.own) as u64);
-        Op::atomic(Kind::Swap, credit, u64::from(taken))
-    }
-
-    /// Returns the operation that rings the bell for returned credits.
-    pub(super) fn ring_notice(&self) -> Op {
-        let (offset, bit) = self.shape.notice(self.own);
-        Op::atomic(Kind::FetchOr, self.at.add(offset as u64), bit).notifying()
-    }
-}
-
-impl Block<'_> {
+impl LaneBlock<'_> {
     /// No lanes.
     pub const EMPTY: Self = Self(None);
 }
 
-impl fmt::Debug for Lanes<'_> {
+impl fmt::Debug for AmLanes<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Lanes({:?})", self.shape)
+        write!(f, "AmLanes({:?})", self.shape)
     }
 }
 
@@ -259,7 +216,7 @@ fn take(word: &AtomicU64) -> u64 {
 /// An operation's tag has room for this many peers.
 const PEERS_MAX: u32 = 1 << 22;
 const _: () = assert!(CELLS_MAX * 2 <= u8::MAX as u32);
-const _: () = assert!(Width::W8 as usize == 8);
+const _: () = assert!(crate::mem::Width::W8 as usize == 8);
 
 #[cfg(test)]
 mod tests {
@@ -268,14 +225,14 @@ mod tests {
     #[test]
     fn the_parts_of_the_lanes_do_not_overlap() {
         for peers in [1, 2, 8, 9, 64, 65, 1000] {
-            let shape = Shape { peers, cells: 16, later_cells: 16 };
+            let shape = AmShape { peers, cells: 16, later_cells: 16 };
             let last = PeerIndex(peers - 1);
             assert!(shape.arrival(last).0 + 8 <= shape.notice(PeerIndex(0)).0);
             assert!(shape.notice(last).0 + 8 <= shape.credit(PeerIndex(0)));
-            assert!(shape.credit(last) + 8 <= shape.cell(Lane::Request, PeerIndex(0), 0));
-            let end = shape.cell(Lane::Request, last, 15) + CELL_BYTES;
-            assert_eq!(end, shape.cell(Lane::Reply, PeerIndex(0), 16));
-            assert_eq!(shape.cell(Lane::Reply, last, 31) + CELL_BYTES, shape.memory_size());
+            assert!(shape.credit(last) + 8 <= shape.cell(AmLane::Request, PeerIndex(0), 0));
+            let end = shape.cell(AmLane::Request, last, 15) + CELL_BYTES;
+            assert_eq!(end, shape.cell(AmLane::Reply, PeerIndex(0), 16));
+            assert_eq!(shape.cell(AmLane::Reply, last, 31) + CELL_BYTES, shape.memory_size());
         }
     }
 }

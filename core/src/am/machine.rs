@@ -13,43 +13,45 @@
 //! The setup is in `setup`, the sending in `send`, the receiving in `arrive`, the
 //! ends of calls in `end`.
 
-use super::cell::{Cell, Inline, Kind};
-use super::end::earlier;
+use super::cell::{CellKind, Inline, LaneCell};
 use super::fifo::Fifo;
-use super::lanes::{BLOCK_PEERS, Block, Lane, Lanes, Place, Shape};
-use super::outcome::{Answer, Event, HandlerId, Landed, Out, Payload, ReplyTo, SendError, Token};
-use super::send::{FETCH, tag};
-use super::setup::{Bell, Memory};
-use super::tables::{Call, CallState, Landing, Peer, Slot, Tables};
+use super::lane_address::LaneAddress;
+use super::lanes::{AmLane, AmLanes, AmShape, BLOCK_PEERS, LaneBlock};
+use super::memory::{AmMemory, DoorbellOrder};
+use super::op_tag::{FETCH, tag};
+use super::outcome::{
+    AmEvent, AmOutput, CallPayload, HandlerAnswer, HandlerId, Landed, ReplyTo, SendError, Token,
+};
+use super::tables::{AmPeer, AmTables, CallState, LandingBuffer, PendingCall, StagingCell};
 use crate::completion::Why;
 use crate::mem::{LocalAddr, PeerIndex, Rank, RemoteAddr};
+use crate::mutate;
 use crate::op::Op;
-use crate::sync::mutant;
 use crate::time::Instant;
 use core::fmt;
 
 /// Active messages of one rank. The text of the module shows how to drive it.
-pub struct Machine<'m> {
+pub struct AmMachine<'m> {
     /// This rank's own index.
     pub(super) own: PeerIndex,
-    pub(super) shape: Shape,
-    pub(super) bell: Bell,
-    pub(super) memory: Memory<'m>,
+    pub(super) shape: AmShape,
+    pub(super) bell: DoorbellOrder,
+    pub(super) memory: AmMemory<'m>,
     /// Lanes of the peers of the shape, and of all other peers.
-    pub(super) lanes: Lanes<'m>,
-    pub(super) blocks: &'m mut [Block<'m>],
-    pub(super) tables: Tables<'m>,
+    pub(super) lanes: AmLanes<'m>,
+    pub(super) blocks: &'m mut [LaneBlock<'m>],
+    pub(super) tables: AmTables<'m>,
     /// Peers with cells to be taken, and those of them that must wait.
-    pub(super) active: Fifo<Peer>,
-    pub(super) later: Fifo<Peer>,
-    pub(super) notices: Fifo<Peer>,
-    pub(super) free_calls: Fifo<Call>,
-    pub(super) ended: Fifo<Call>,
-    pub(super) free_slots: Fifo<Slot>,
-    pub(super) outgoing: Fifo<Slot>,
-    pub(super) free_landings: Fifo<Landing>,
-    pub(super) fetches: Fifo<Landing>,
-    pub(super) landed: Fifo<Landing>,
+    pub(super) active: Fifo<AmPeer>,
+    pub(super) later: Fifo<AmPeer>,
+    pub(super) notices: Fifo<AmPeer>,
+    pub(super) free_calls: Fifo<PendingCall>,
+    pub(super) ended: Fifo<PendingCall>,
+    pub(super) free_slots: Fifo<StagingCell>,
+    pub(super) outgoing: Fifo<StagingCell>,
+    pub(super) free_landings: Fifo<LandingBuffer>,
+    pub(super) fetches: Fifo<LandingBuffer>,
+    pub(super) landed: Fifo<LandingBuffer>,
     /// Staging cells that are reserved for the replies of running handlers.
     pub(super) promised: usize,
     /// Notices (credit updates) in flight.
@@ -60,7 +62,7 @@ pub struct Machine<'m> {
     pub(super) earliest: Option<Instant>,
 }
 
-impl Machine<'_> {
+impl AmMachine<'_> {
     /// Sets where the lanes of this rank at a peer are. `lanes` is the start of
     /// the peer's memory; `own` is the number that the peer has for this rank,
     /// less the first of the [block](Self::grow) if the number is in one. Until
@@ -82,7 +84,7 @@ impl Machine<'_> {
         self.has_room = true;
     }
 
-    /// Sends a request that has a reply. [`Out::Done`] comes with the token once:
+    /// Sends a request that has a reply. [`AmOutput::Done`] comes with the token once:
     /// with the reply, or when `deadline` has passed, or when the rank has died.
     /// Wait-free.
     ///
@@ -103,26 +105,26 @@ impl Machine<'_> {
         &mut self,
         to: PeerIndex,
         handler: HandlerId,
-        payload: Payload<'_>,
+        payload: CallPayload<'_>,
         deadline: Option<Instant>,
     ) -> Result<Token, SendError> {
         let (kind, body) = self.body_of(payload)?;
         self.check_room(to, true)?;
         let index = self.free_calls.pop(self.tables.calls).ok_or(SendError::Busy(Why::NoTag))?;
         let call = &mut self.tables.calls[index];
-        *call = Call {
+        *call = PendingCall {
             state: CallState::Waiting,
             to,
             handler: handler.0,
             deadline,
-            long: kind == Kind::LongCall,
+            long: kind == CellKind::LongCall,
             ..*call
         };
         let token = Token::new(index, call.generation);
         self.earliest = earlier(self.earliest, deadline);
         self.tables.peers[to.0 as usize].unanswered += 1;
-        let cell = Cell::new(kind, body).handler(handler.0).token(token.to_bits());
-        self.stage(Lane::Request, to, cell);
+        let cell = LaneCell::new(kind, body).handler(handler.0).token(token.to_bits());
+        self.stage(AmLane::Request, to, cell);
         Ok(token)
     }
 
@@ -138,9 +140,9 @@ impl Machine<'_> {
         handler: HandlerId,
         bytes: &[u8],
     ) -> Result<(), SendError> {
-        let (_, body) = self.body_of(Payload::Inline(bytes))?;
+        let (_, body) = self.body_of(CallPayload::Inline(bytes))?;
         self.check_room(to, false)?;
-        self.stage(Lane::Request, to, Cell::new(Kind::Cast, body).handler(handler.0));
+        self.stage(AmLane::Request, to, LaneCell::new(CellKind::Cast, body).handler(handler.0));
         Ok(())
     }
 
@@ -148,8 +150,8 @@ impl Machine<'_> {
     ///
     /// # Errors
     ///
-    /// [`SendError::NoSuchPeer`], [`SendError::PeerLost`] and [`SendError::Busy`] as in [`call`](Self::call);
-    /// [`Why::NoTag`] only if `wants_reply` is true.
+    /// [`SendError::NoSuchPeer`], [`SendError::PeerLost`] and [`SendError::Busy`] as in
+    /// [`call`](Self::call); [`Why::NoTag`] only if `wants_reply` is true.
     pub fn check_room(&self, to: PeerIndex, wants_reply: bool) -> Result<(), SendError> {
         let Some(peer) = self.tables.peers.get(to.0 as usize) else {
             let peers = self.tables.peers.len() as u32;
@@ -159,7 +161,8 @@ impl Machine<'_> {
             return Err(SendError::PeerLost { peer: to });
         }
         let cells = self.shape_of(to.0 as usize).cells;
-        let reserved = !wants_reply || peer.unanswered < cells || mutant("am_no_reply_reservation");
+        let has_reply_cell = mutate!("am_no_reply_reservation": peer.unanswered < cells => true);
+        let reserved = !wants_reply || has_reply_cell;
         if peer.at.is_none() || peer.sent.wrapping_sub(peer.acked) >= cells || !reserved {
             return Err(SendError::Busy(Why::NoCredit));
         }
@@ -179,16 +182,17 @@ impl Machine<'_> {
     /// The right to answer comes back, only for an answer that was
     /// [deferred](Self::defer): all staging cells are in use. Try again when an
     /// operation has completed.
-    pub fn reply(&mut self, reply_to: ReplyTo, answer: &Answer) -> Result<(), ReplyTo> {
+    pub fn reply(&mut self, reply_to: ReplyTo, answer: &HandlerAnswer) -> Result<(), ReplyTo> {
         if reply_to.promised {
             self.promised -= 1;
         } else if self.free_slots.len() <= self.promised {
             return Err(reply_to);
         }
         if !self.tables.peers[reply_to.to.0 as usize].lost {
-            let body = if let Answer::Value(value) = answer { *value } else { Inline::EMPTY };
-            let cell = Cell::new(Kind::Reply, body).token(reply_to.token);
-            self.stage(Lane::Reply, reply_to.to, Cell { status: answer.status(), ..cell });
+            let body =
+                if let HandlerAnswer::Value(value) = answer { *value } else { Inline::EMPTY };
+            let cell = LaneCell::new(CellKind::Reply, body).token(reply_to.token);
+            self.stage(AmLane::Reply, reply_to.to, LaneCell { status: answer.status(), ..cell });
         }
         self.wake_later();
         Ok(())
@@ -212,12 +216,12 @@ impl Machine<'_> {
     }
 
     /// Takes an event that has happened, at `now`.
-    pub fn handle(&mut self, event: Event, now: Instant) {
+    pub fn handle(&mut self, event: AmEvent, now: Instant) {
         match event {
-            Event::Rang => self.look_at_bells(),
-            Event::Completed { tag, result } => self.complete(tag, result),
-            Event::Lost(rank) => self.lose(rank),
-            Event::Tick => {}
+            AmEvent::Rang => self.look_at_bells(),
+            AmEvent::Completed { tag, result } => self.complete(tag, result),
+            AmEvent::Lost(rank) => self.lose(rank),
+            AmEvent::Tick => {}
         }
         self.wake_later();
         if self.earliest.is_some_and(|earliest| earliest <= now) {
@@ -253,7 +257,7 @@ impl Machine<'_> {
     }
 
     /// Returns the next handler to run, or the next call that has ended.
-    pub fn poll(&mut self) -> Option<Out> {
+    pub fn poll(&mut self) -> Option<AmOutput> {
         match self.poll_ended() {
             Some(out) => Some(out),
             None => self.poll_arrived(),
@@ -303,19 +307,19 @@ impl Machine<'_> {
 
     /// Returns the shape of the memory in which a peer's lanes are.
     #[inline(always)]
-    pub(super) fn shape_of(&self, peer: usize) -> Shape {
+    pub(super) fn shape_of(&self, peer: usize) -> AmShape {
         if peer < self.shape.peers as usize { self.shape } else { self.shape.block() }
     }
 
     /// Returns this rank's place at a peer, if it is known.
     #[inline(always)]
-    pub(super) fn place_at(&self, peer: usize) -> Option<Place> {
-        Place::of(&self.tables.peers[peer], self.shape_of(peer))
+    pub(super) fn place_at(&self, peer: usize) -> Option<LaneAddress> {
+        LaneAddress::of(&self.tables.peers[peer], self.shape_of(peer))
     }
 
     /// Returns the memory in which a peer's lanes are, and their number in it.
     #[inline(always)]
-    pub(super) fn lanes_of(&self, peer: usize) -> Option<(Lanes<'_>, usize)> {
+    pub(super) fn lanes_of(&self, peer: usize) -> Option<(AmLanes<'_>, usize)> {
         match peer.checked_sub(self.shape.peers as usize) {
             None => Some((self.lanes, peer)),
             Some(later) => {
@@ -347,12 +351,19 @@ impl Machine<'_> {
     }
 }
 
+pub(super) fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
+
 /// Notices in flight at most.
 pub const NOTICES_MAX: usize = 64;
 
-impl fmt::Debug for Machine<'_> {
+impl fmt::Debug for AmMachine<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Machine")
+        f.debug_struct("AmMachine")
             .field("own", &self.own)
             .field("shape", &self.shape)
             .field("calls", &self.calls())

@@ -38,9 +38,9 @@
 //! machine. The peers of its shape have their numbers from the start; in a job where all ranks
 //! are in the shape, the number is the rank. A peer outside the shape gets its
 //! number when there is first something to do with it: then the machine
-//! [grows](Machine::grow), and its driver sends the other rank the address of the
+//! [grows](AmMachine::grow), and its driver sends the other rank the address of the
 //! lanes for it, and passes the address that comes back to
-//! [`connect`](Machine::connect). The other rank must have its address before it
+//! [`connect`](AmMachine::connect). The other rank must have its address before it
 //! is connected, because its first call may come at once.
 //!
 //! # Guarantees
@@ -58,25 +58,25 @@
 //!
 //! # How to drive the machine
 //!
-//! [`Machine`] holds no socket and reads no clock (sans-IO):
+//! [`AmMachine`] holds no socket and reads no clock (sans-IO):
 //!
-//! 1. [`call`](Machine::call), [`cast`](Machine::cast): requests in.
-//! 2. [`poll_op`](Machine::poll_op) until `None`: operations to be posted,
-//!    tagged; their completions go to [`handle`](Machine::handle).
-//! 3. [`handle`](Machine::handle): a bell rang, an operation has completed, a
+//! 1. [`call`](AmMachine::call), [`cast`](AmMachine::cast): requests in.
+//! 2. [`poll_op`](AmMachine::poll_op) until `None`: operations to be posted,
+//!    tagged; their completions go to [`handle`](AmMachine::handle).
+//! 3. [`handle`](AmMachine::handle): a bell rang, an operation has completed, a
 //!    rank died, time has passed.
-//! 4. [`poll`](Machine::poll) until `None`: handlers to run, calls that have
+//! 4. [`poll`](AmMachine::poll) until `None`: handlers to run, calls that have
 //!    ended. Then 2 again, until there is nothing to post and
-//!    [`wants_poll`](Machine::wants_poll) is false: room that becomes free while
+//!    [`wants_poll`](AmMachine::wants_poll) is false: room that becomes free while
 //!    operations are polled lets waiting requests go on.
 //!
 //! A bell is the doorbell of a lane. A cell may land after its bell. Then
-//! [`is_landing`](Machine::is_landing) returns true, and the caller must come
+//! [`is_landing`](AmMachine::is_landing) returns true, and the caller must come
 //! back soon without any event. The caller need not where the device keeps the
-//! order of a queue, nor with [`Bell::AfterCell`] where a put that has completed
+//! order of a queue, nor with [`DoorbellOrder::AfterCell`] where a put that has completed
 //! has landed.
 //!
-//! Memory: [`Shape::memory_size`] bytes of registered memory a rank, that is
+//! Memory: [`AmShape::memory_size`] bytes of registered memory a rank, that is
 //! `peers * 2 * cells * 256`; it grows with the ranks to which active messages
 //! are sent. The caller provides the tables as slices.
 //!
@@ -95,21 +95,25 @@ mod fifo;
 mod handler;
 mod lanes;
 mod machine;
+mod memory;
+mod op_tag;
 mod outcome;
+mod lane_address;
 mod send;
 mod setup;
 mod tables;
 
 pub use cell::{CELL_BYTES, INLINE_BYTES_MAX, Inline};
-pub use handler::{Handler, Handlers, Message, Reply};
-pub use lanes::{BLOCK_PEERS, Block, CELLS_MAX, Shape, has_rung};
-pub use machine::{Machine, NOTICES_MAX};
+pub use handler::{HandlerFn, HandlerTable, Message, Reply};
+pub use lanes::{AmShape, BLOCK_PEERS, CELLS_MAX, LaneBlock, has_rung};
+pub use machine::{AmMachine, NOTICES_MAX};
+pub use memory::{AmMemory, DoorbellOrder};
 pub use outcome::{
-    Answer, Body, CallError, Event, HandlerId, Incoming, Landed, Out, Payload, ReplyTo, SendError,
-    Token,
+    AmEvent, AmOutput, CallError, CallPayload, HandlerAnswer, HandlerId, Incoming, Landed, ReplyTo,
+    RequestBody, SendError, Token,
 };
-pub use setup::{Bell, Memory, SetupError};
-pub use tables::{Call, Landing, Peer, Slot, Tables};
+pub use setup::SetupError;
+pub use tables::{AmPeer, AmTables, LandingBuffer, PendingCall, StagingCell};
 
 #[cfg(all(test, not(tsumugi_loom)))]
 mod tests;

@@ -21,7 +21,7 @@ pub struct Token {
 
 /// The payload of a request to be sent.
 #[derive(Clone, Copy, Debug)]
-pub enum Payload<'p> {
+pub enum CallPayload<'p> {
     /// Bytes that are sent inside the message.
     Inline(&'p [u8]),
     /// Bytes of the caller's memory, registered for reading. The caller must not
@@ -36,7 +36,7 @@ pub enum Payload<'p> {
 
 /// An event for the machine.
 #[derive(Clone, Copy, Debug)]
-pub enum Event {
+pub enum AmEvent {
     /// A bell rang, or may have.
     Rang,
     /// An operation that the machine had posted has completed.
@@ -54,7 +54,7 @@ pub enum Event {
 
 /// A task for the driver.
 #[derive(Debug)]
-pub enum Out {
+pub enum AmOutput {
     /// Run a handler.
     Run(Incoming),
     /// A call has ended. The caller may use its payload again, unless the call
@@ -81,18 +81,18 @@ pub struct Incoming {
     /// The function that the request calls.
     pub handler: HandlerId,
     /// The payload of the request.
-    pub body: Body,
+    pub body: RequestBody,
     /// The right, and the duty, to answer; `None` for a cast.
     pub reply_to: Option<ReplyTo>,
 }
 
 /// The payload of a request that has arrived.
 #[derive(Debug)]
-pub enum Body {
+pub enum RequestBody {
     /// Bytes that came inside the message.
     Inline(Inline),
     /// Bytes in a landing buffer. The driver must give the buffer back by
-    /// [`Machine::release`](super::Machine::release).
+    /// [`AmMachine::release`](super::AmMachine::release).
     Landed(Landed),
 }
 
@@ -118,7 +118,7 @@ pub struct ReplyTo {
 /// The answer to a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Answer {
+pub enum HandlerAnswer {
     /// The handler's bytes.
     Value(Inline),
     /// The rank has no function with this number.
@@ -217,7 +217,7 @@ impl ReplyTo {
     }
 }
 
-impl Answer {
+impl HandlerAnswer {
     pub(super) const fn status(&self) -> u8 {
         match self {
             Self::Value(_) => 0,

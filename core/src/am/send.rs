@@ -6,27 +6,31 @@
 //!  notice:       Idle ─► CountDue ─► Counting ─► BellDue ─► Ringing ─► Idle
 //! ```
 
-use super::cell::{CELL_BYTES, CELL_WORDS, Cell, Defect, INLINE_BYTES_MAX, Inline, Kind};
-use super::lanes::Lane;
-use super::machine::Machine;
-use super::outcome::{Payload, SendError};
-use super::setup::Bell;
-use super::tables::{Notice, Slot, Step};
+use super::cell::{CELL_BYTES, CELL_WORDS, CellKind, Defect, INLINE_BYTES_MAX, Inline, LaneCell};
+use super::lanes::AmLane;
+use super::machine::AmMachine;
+use super::memory::DoorbellOrder;
+use super::op_tag::{BELL, FETCH, INDEX_BITS, INDEX_MASK, NOTICE, PUT, tag};
+use super::outcome::{CallPayload, SendError};
+use super::tables::{Notice, StagingCell, StagingStep};
 use crate::mem::{AddrError, LocalAddr, PeerIndex};
+use crate::mutate;
 use crate::op::Op;
-use crate::sync::mutant;
 use crate::tag::Tag;
 
-impl Machine<'_> {
-    pub(super) fn body_of(&self, payload: Payload<'_>) -> Result<(Kind, Inline), SendError> {
+impl AmMachine<'_> {
+    pub(super) fn body_of(
+        &self,
+        payload: CallPayload<'_>,
+    ) -> Result<(CellKind, Inline), SendError> {
         match payload {
-            Payload::Inline(bytes) => {
+            CallPayload::Inline(bytes) => {
                 let (len, bytes_max) = (bytes.len() as u64, INLINE_BYTES_MAX as u64);
                 let body = Inline::new(bytes);
-                body.map(|body| (Kind::Call, body))
+                body.map(|body| (CellKind::Call, body))
                     .ok_or(SendError::TooLong { bytes: len, bytes_max })
             }
-            Payload::Long { from, bytes } => {
+            CallPayload::Long { from, bytes } => {
                 let bytes_max =
                     if self.tables.landings.is_empty() { 0 } else { self.memory.landing_bytes };
                 if bytes > bytes_max {
@@ -36,35 +40,35 @@ impl Machine<'_> {
                 body[..8].copy_from_slice(&u64::from(from.key.to_bits()).to_le_bytes());
                 body[8..16].copy_from_slice(&from.offset.to_le_bytes());
                 body[16..].copy_from_slice(&bytes.to_le_bytes());
-                Ok((Kind::LongCall, Inline::new(&body).expect("24 bytes fit")))
+                Ok((CellKind::LongCall, Inline::new(&body).expect("24 bytes fit")))
             }
         }
     }
 
     /// Fills a free staging cell and queues it. The caller has checked that there
     /// is one.
-    pub(super) fn stage(&mut self, lane: Lane, to: PeerIndex, cell: Cell) {
-        let early = mutant("am_early_credit");
+    pub(super) fn stage(&mut self, lane: AmLane, to: PeerIndex, cell: LaneCell) {
         let defect = Defect::planted();
         let peer = &mut self.tables.peers[to.0 as usize];
         let count = match lane {
-            Lane::Request => &mut peer.sent,
-            Lane::Reply => &mut peer.replied,
+            AmLane::Request => &mut peer.sent,
+            AmLane::Reply => &mut peer.replied,
         };
         let number = *count;
         *count = number.wrapping_add(1);
-        let ack = peer.requests_taken.wrapping_add(if early { peer.due } else { 0 });
+        let taken = peer.requests_taken;
+        let ack = mutate!("am_early_credit": taken => taken.wrapping_add(peer.due));
         peer.reported = peer.requests_taken;
         let index = self.free_slots.pop(self.tables.slots).expect("a staging cell is free");
         let words = &self.memory.staging[index * CELL_WORDS..][..CELL_WORDS];
-        let bytes = Cell { ack, ..cell }.write(words, number, defect);
+        let bytes = LaneCell { ack, ..cell }.write(words, number, defect);
         let slot = &mut self.tables.slots[index];
-        *slot = Slot {
+        *slot = StagingCell {
             to,
             lane,
             number,
             bytes,
-            step: Step::Put,
+            step: StagingStep::Put,
             put_done: false,
             bell_done: false,
             ..*slot
@@ -79,37 +83,37 @@ impl Machine<'_> {
         let slot = &mut self.tables.slots[index];
         if self.tables.peers[to].lost {
             match slot.step {
-                Step::Put => (slot.put_done, slot.bell_done) = (true, true),
+                StagingStep::Put => (slot.put_done, slot.bell_done) = (true, true),
                 _ => slot.bell_done = true,
             }
-            slot.step = Step::AwaitBell;
+            slot.step = StagingStep::AwaitBell;
             self.settle(index);
             // No completion will come that makes waiting peers go on.
             self.wake_later();
             return None;
         }
         match slot.step {
-            Step::Put => {
+            StagingStep::Put => {
                 let local = LocalAddr {
                     offset: self.memory.staging_at.offset + (index * CELL_BYTES) as u64,
                     ..self.memory.staging_at
                 };
                 let op = Op::put(local, place.cell(slot.lane, slot.number), slot.bytes);
                 let tag = tag(PUT, index, slot.generation);
-                if self.bell == Bell::WithCell {
-                    slot.step = Step::Bell;
+                if self.bell == DoorbellOrder::WithCell {
+                    slot.step = StagingStep::Bell;
                     self.outgoing.push(self.tables.slots, index);
                 } else {
-                    slot.step = Step::AwaitPut;
+                    slot.step = StagingStep::AwaitPut;
                 }
                 Some(op.tagged(tag))
             }
-            Step::Bell => {
-                slot.step = Step::AwaitBell;
+            StagingStep::Bell => {
+                slot.step = StagingStep::AwaitBell;
                 let tag = tag(BELL, index, slot.generation);
                 Some(place.ring().tagged(tag))
             }
-            Step::AwaitPut | Step::AwaitBell => None,
+            StagingStep::AwaitPut | StagingStep::AwaitBell => None,
         }
     }
 
@@ -154,14 +158,16 @@ impl Machine<'_> {
         match kind {
             PUT | BELL => {
                 let Some(slot) = self.tables.slots.get_mut(index) else { return };
-                if slot.generation != generation && !mutant("am_late_completion_believed") {
+                let is_late =
+                    mutate!("am_late_completion_believed": slot.generation != generation => false);
+                if is_late {
                     return;
                 }
                 let to = slot.to;
                 if kind == PUT {
                     slot.put_done = true;
-                    if slot.step == Step::AwaitPut {
-                        slot.step = Step::Bell;
+                    if slot.step == StagingStep::AwaitPut {
+                        slot.step = StagingStep::Bell;
                         self.outgoing.push(self.tables.slots, index);
                     }
                 } else {
@@ -180,7 +186,7 @@ impl Machine<'_> {
     /// Frees a staging cell when both of its operations have completed.
     pub(super) fn settle(&mut self, index: usize) {
         let slot = &mut self.tables.slots[index];
-        if slot.put_done && slot.bell_done && slot.step == Step::AwaitBell {
+        if slot.put_done && slot.bell_done && slot.step == StagingStep::AwaitBell {
             slot.generation = slot.generation.wrapping_add(1);
             slot.put_done = false;
             self.free_slots.push(self.tables.slots, index);
@@ -210,14 +216,3 @@ impl Machine<'_> {
         }
     }
 }
-
-pub(super) fn tag(kind: usize, index: usize, generation: u32) -> Tag {
-    Tag::from_bits(u64::from(generation) << 24 | (kind << INDEX_BITS | index) as u64)
-}
-
-const PUT: usize = 0;
-const BELL: usize = 1;
-pub(super) const FETCH: usize = 2;
-const NOTICE: usize = 3;
-const INDEX_BITS: u32 = 22;
-pub(super) const INDEX_MASK: usize = (1 << INDEX_BITS) - 1;

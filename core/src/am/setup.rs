@@ -1,40 +1,14 @@
 //! Setup of a machine: its memory, its tables, and the errors in them.
 
 use super::cell::CELL_BYTES;
-use super::lanes::{self, BLOCK_PEERS, Block, Lanes, Shape};
-use super::machine::Machine;
-use super::send::INDEX_MASK;
-use super::tables::{Call, Landing, Peer, Slot, Tables};
-use crate::mem::{LocalAddr, PeerIndex};
+use super::lanes::{self, AmLanes, AmShape, BLOCK_PEERS, LaneBlock};
+use super::machine::AmMachine;
+use super::memory::{AmMemory, DoorbellOrder};
+use super::op_tag::INDEX_MASK;
+use super::tables::{AmPeer, AmTables, LandingBuffer, PendingCall, StagingCell};
+use crate::mem::PeerIndex;
 use crate::sync::mapped::AtomicU64;
 use core::fmt;
-
-/// When the bell (doorbell) for a cell is posted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bell {
-    /// Together with the cell: where a put and a later atomic arrive in order, or
-    /// nearly always do.
-    WithCell,
-    /// When the put has completed: where the completion means that the put has
-    /// landed.
-    AfterCell,
-}
-
-/// The registered memory of a rank, in 8-byte words.
-#[derive(Clone, Copy, Debug)]
-pub struct Memory<'m> {
-    /// [`Shape::memory_size`] bytes, all zero, which peers may read and write.
-    pub lanes: &'m [AtomicU64],
-    /// One cell of [`CELL_BYTES`] for each [`Slot`], from which puts are made.
-    pub staging: &'m [AtomicU64],
-    /// The address of `staging` as the local end of a put.
-    pub staging_at: LocalAddr,
-    /// The address of the landing buffers, which follow each other, as the local
-    /// end of a get.
-    pub landing_at: LocalAddr,
-    /// Bytes of each landing buffer: the longest payload, the same on all ranks.
-    pub landing_bytes: u64,
-}
 
 /// Why a machine could not be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +16,7 @@ pub enum SetupError {
     /// The shape is not valid: this rank is not one of the peers, there are more
     /// peers than 2^22, or a number of cells is not a power of two up to
     /// [`CELLS_MAX`](super::CELLS_MAX).
-    Shape(Shape),
+    Shape(AmShape),
     /// The lanes or the staging cells are shorter than they must be.
     Memory {
         /// Bytes that are there.
@@ -51,27 +25,27 @@ pub enum SetupError {
         needed: usize,
     },
     /// A table has a wrong length: not one entry for each peer (or, in
-    /// [`Machine::grow`], each block), no call, fewer than two staging cells, of which
+    /// [`AmMachine::grow`], each block), no call, fewer than two staging cells, of which
     /// one may be reserved for a reply, or more entries than a tag can name.
     Tables,
 }
 
-impl<'m> Machine<'m> {
+impl<'m> AmMachine<'m> {
     /// Makes a machine that is connected to no peer yet, not even to itself.
     ///
     /// # Errors
     ///
     /// - [`SetupError::Shape`]: the shape is not valid, or `rank` is not one of its peers.
-    /// - [`SetupError::Memory`]: the lanes are shorter than [`Shape::memory_size`], or the
+    /// - [`SetupError::Memory`]: the lanes are shorter than [`AmShape::memory_size`], or the
     ///   staging cells shorter than one cell for each entry of their table.
     /// - [`SetupError::Tables`]: there is not one entry for each peer, no entry for a call,
     ///   fewer than two for staging cells, or a table is longer than a tag can name.
     pub fn new(
         own: PeerIndex,
-        shape: Shape,
-        bell: Bell,
-        memory: Memory<'m>,
-        tables: Tables<'m>,
+        shape: AmShape,
+        bell: DoorbellOrder,
+        memory: AmMemory<'m>,
+        tables: AmTables<'m>,
     ) -> Result<Self, SetupError> {
         if !shape.is_valid() || own.0 >= shape.peers {
             return Err(SetupError::Shape(shape));
@@ -93,23 +67,23 @@ impl<'m> Machine<'m> {
         {
             return Err(SetupError::Tables);
         }
-        tables.peers.fill(Peer::EMPTY);
+        tables.peers.fill(AmPeer::EMPTY);
         Ok(Self {
             own,
             shape,
             bell,
-            lanes: Lanes::new(memory.lanes, shape),
+            lanes: AmLanes::new(memory.lanes, shape),
             blocks: &mut [],
-            active: Peer::queue(),
-            later: Peer::queue(),
-            notices: Peer::notice_queue(),
-            free_calls: Call::all(tables.calls),
-            ended: Call::queue(),
-            free_slots: Slot::all(tables.slots),
-            outgoing: Slot::queue(),
-            free_landings: Landing::all(tables.landings),
-            fetches: Landing::queue(),
-            landed: Landing::queue(),
+            active: AmPeer::queue(),
+            later: AmPeer::queue(),
+            notices: AmPeer::notice_queue(),
+            free_calls: PendingCall::all(tables.calls),
+            ended: PendingCall::queue(),
+            free_slots: StagingCell::all(tables.slots),
+            outgoing: StagingCell::queue(),
+            free_landings: LandingBuffer::all(tables.landings),
+            fetches: LandingBuffer::queue(),
+            landed: LandingBuffer::queue(),
             memory,
             tables,
             promised: 0,
@@ -122,14 +96,14 @@ impl<'m> Machine<'m> {
     }
 }
 
-impl<'m> Machine<'m> {
+impl<'m> AmMachine<'m> {
     /// Returns the number of peers; [`grow`](Self::grow) adds more.
     pub fn peers(&self) -> u32 {
         self.tables.peers.len() as u32
     }
 
     /// Adds [`BLOCK_PEERS`] peers, which get the next numbers and are not
-    /// connected. Their lanes are in `lanes`, of [`Shape::block`]. The new tables
+    /// connected. Their lanes are in `lanes`, of [`AmShape::block`]. The new tables
     /// must have one entry for each peer, and one for each block; the entries of
     /// the old tables are copied.
     ///
@@ -143,8 +117,8 @@ impl<'m> Machine<'m> {
     pub fn grow(
         &mut self,
         lanes: &'m [AtomicU64],
-        peers: &'m mut [Peer],
-        blocks: &'m mut [Block<'m>],
+        peers: &'m mut [AmPeer],
+        blocks: &'m mut [LaneBlock<'m>],
     ) -> Result<(), SetupError> {
         let shape = self.shape.block();
         let (bytes, needed) = (size_of_val(lanes), shape.memory_size());
@@ -155,10 +129,10 @@ impl<'m> Machine<'m> {
         if peers.len() != had_peers + BLOCK_PEERS as usize || blocks.len() != had_blocks + 1 {
             return Err(SetupError::Tables);
         }
-        peers.fill(Peer::EMPTY);
+        peers.fill(AmPeer::EMPTY);
         peers[..had_peers].copy_from_slice(self.tables.peers);
         blocks[..had_blocks].copy_from_slice(self.blocks);
-        blocks[had_blocks] = Block(Some(Lanes::new(lanes, shape)));
+        blocks[had_blocks] = LaneBlock(Some(AmLanes::new(lanes, shape)));
         (self.tables.peers, self.blocks) = (peers, blocks);
         Ok(())
     }

@@ -2,26 +2,26 @@
 //! flight. The caller provides the memory.
 
 use super::fifo::Fifo;
-use super::lanes::Lane;
+use super::lanes::AmLane;
 use crate::mem::{PeerIndex, RemoteAddr};
 use crate::time::Instant;
 
 /// Memory for the machine's tables; any content.
 #[derive(Debug)]
-pub struct Tables<'m> {
+pub struct AmTables<'m> {
     /// One for each peer.
-    pub peers: &'m mut [Peer],
+    pub peers: &'m mut [AmPeer],
     /// One for each call that can be under way.
-    pub calls: &'m mut [Call],
+    pub calls: &'m mut [PendingCall],
     /// One for each staging cell.
-    pub slots: &'m mut [Slot],
+    pub slots: &'m mut [StagingCell],
     /// One for each landing buffer; none: no long payloads.
-    pub landings: &'m mut [Landing],
+    pub landings: &'m mut [LandingBuffer],
 }
 
 /// The state of a peer. Counts wrap.
 #[derive(Clone, Copy, Debug)]
-pub struct Peer {
+pub struct AmPeer {
     /// Where the memory with this rank's lanes starts at the peer, once it is
     /// known, and which of the lanes there are this rank's.
     pub(super) at: Option<RemoteAddr>,
@@ -62,7 +62,7 @@ pub(super) enum Notice {
 
 /// A call under way.
 #[derive(Clone, Copy, Debug)]
-pub struct Call {
+pub struct PendingCall {
     pub(super) generation: u32,
     pub(super) state: CallState,
     pub(super) to: PeerIndex,
@@ -92,13 +92,13 @@ pub(super) enum CallState {
 
 /// A staging cell that is being sent.
 #[derive(Clone, Copy, Debug)]
-pub struct Slot {
+pub struct StagingCell {
     pub(super) generation: u32,
     pub(super) to: PeerIndex,
-    pub(super) lane: Lane,
+    pub(super) lane: AmLane,
     pub(super) number: u32,
     pub(super) bytes: u64,
-    pub(super) step: Step,
+    pub(super) step: StagingStep,
     pub(super) put_done: bool,
     pub(super) bell_done: bool,
     pub(super) link: u32,
@@ -106,7 +106,7 @@ pub struct Slot {
 
 /// The next operation for a staging cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum StagingStep {
     Put,
     AwaitPut,
     Bell,
@@ -115,7 +115,7 @@ pub(super) enum Step {
 
 /// A landing buffer: the target of the get of a long payload.
 #[derive(Clone, Copy, Debug)]
-pub struct Landing {
+pub struct LandingBuffer {
     pub(super) generation: u32,
     pub(super) from: PeerIndex,
     pub(super) handler: u32,
@@ -126,7 +126,7 @@ pub struct Landing {
     pub(super) link: u32,
 }
 
-impl Peer {
+impl AmPeer {
     /// A peer of which nothing is known.
     pub const EMPTY: Self = Self {
         at: None,
@@ -157,7 +157,7 @@ impl Peer {
     }
 }
 
-impl Call {
+impl PendingCall {
     /// No call.
     pub const EMPTY: Self = Self {
         generation: 0,
@@ -179,15 +179,15 @@ impl Call {
     }
 }
 
-impl Slot {
+impl StagingCell {
     /// No cell.
     pub const EMPTY: Self = Self {
         generation: 0,
         to: PeerIndex(0),
-        lane: Lane::Request,
+        lane: AmLane::Request,
         number: 0,
         bytes: 0,
-        step: Step::Put,
+        step: StagingStep::Put,
         put_done: false,
         bell_done: false,
         link: 0,
@@ -203,7 +203,7 @@ impl Slot {
     }
 }
 
-impl Landing {
+impl LandingBuffer {
     /// No payload.
     pub const EMPTY: Self = Self {
         generation: 0,

@@ -20,9 +20,10 @@
 //!
 //! Progress: that of the wrapped endpoint.
 
-use super::{Capabilities, Completion, Domain, Endpoint, draw::Draw};
+use super::{Capabilities, Completion, Domain, Endpoint};
 use crate::mem::{Access, Rank, Region, RegionKey, RegisterError};
 use crate::op::{Kind, Op};
+use crate::random::SplitMix64;
 use crate::sync::{AtomicU64, Ordering};
 use crate::tag::Tag;
 use core::fmt;
@@ -31,7 +32,7 @@ use heapless::Vec;
 
 /// The rate of each fault. Rates are per mille.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Plan {
+pub struct FaultPlan {
     /// The seed from which all faults are drawn.
     pub seed: u64,
     /// Posts that take fewer operations than the caller offered. Must be below 1000,
@@ -65,10 +66,10 @@ pub struct Faults {
 /// An endpoint with faults, which can hold up to `HELD` completions back.
 pub struct Fault<E, const HELD: usize = 64> {
     inner: E,
-    plan: Plan,
-    draw: Draw,
+    plan: FaultPlan,
+    draw: SplitMix64,
     polls: u64,
-    held: Vec<Held, HELD>,
+    held: Vec<LateCompletion, HELD>,
     /// Tags of puts that were completed early: their own completions are dropped.
     reported: Vec<Tag, HELD>,
     faults: Faults,
@@ -77,20 +78,20 @@ pub struct Fault<E, const HELD: usize = 64> {
 /// A device with endpoints that have faults, each drawn from a seed of its own.
 pub struct FaultDomain<D, const HELD: usize = 64> {
     inner: D,
-    plan: Plan,
+    plan: FaultPlan,
     endpoints: AtomicU64,
 }
 
-struct Held {
+struct LateCompletion {
     completion: Completion,
     due: u64,
 }
 
-impl Plan {
+impl FaultPlan {
     /// A mix of faults drawn from the seed, without `early`: each seed exaggerates
     /// other faults.
     pub const fn drawn(seed: u64) -> Self {
-        let mut draw = Draw::new(seed);
+        let mut draw = SplitMix64::new(seed);
         Self {
             refuse: draw.below(500) as u16,
             late: draw.below(700) as u16,
@@ -107,12 +108,12 @@ impl<E: Endpoint, const HELD: usize> Fault<E, HELD> {
     const HOLDS_A_PAIR: () = assert!(HELD >= 2, "a completion and its duplicate");
 
     /// Wraps `inner` with the faults of `plan`.
-    pub const fn new(inner: E, plan: Plan) -> Self {
+    pub const fn new(inner: E, plan: FaultPlan) -> Self {
         let () = Self::HOLDS_A_PAIR;
         Self {
             inner,
             plan,
-            draw: Draw::new(plan.seed),
+            draw: SplitMix64::new(plan.seed),
             polls: 0,
             held: Vec::new(),
             reported: Vec::new(),
@@ -126,8 +127,8 @@ impl<E: Endpoint, const HELD: usize> Fault<E, HELD> {
     }
 
     /// Continues with the faults of another plan.
-    pub fn replan(&mut self, plan: Plan) {
-        (self.plan, self.draw) = (plan, Draw::new(plan.seed));
+    pub fn replan(&mut self, plan: FaultPlan) {
+        (self.plan, self.draw) = (plan, SplitMix64::new(plan.seed));
     }
 
     /// Whether completions are held back: only polls release them.
@@ -166,7 +167,7 @@ impl<E: Endpoint, const HELD: usize> Fault<E, HELD> {
     }
 
     fn hold(&mut self, completion: Completion, due: u64) {
-        let held = self.held.push(Held { completion, due });
+        let held = self.held.push(LateCompletion { completion, due });
         assert!(held.is_ok(), "the fault domain holds {HELD} completions already, its limit");
     }
 
@@ -229,13 +230,13 @@ impl<E: Endpoint, const HELD: usize> Endpoint for Fault<E, HELD> {
 impl<D: Domain, const HELD: usize> FaultDomain<D, HELD> {
     /// Wraps `inner`; its endpoints have the faults of `plan`.
     #[cfg(not(tsumugi_loom))]
-    pub const fn new(inner: D, plan: Plan) -> Self {
+    pub const fn new(inner: D, plan: FaultPlan) -> Self {
         Self { inner, plan, endpoints: AtomicU64::new(0) }
     }
 
     /// Wraps `inner`; its endpoints have the faults of `plan`.
     #[cfg(tsumugi_loom)]
-    pub fn new(inner: D, plan: Plan) -> Self {
+    pub fn new(inner: D, plan: FaultPlan) -> Self {
         Self { inner, plan, endpoints: AtomicU64::new(0) }
     }
 
@@ -253,7 +254,7 @@ impl<D: Domain, const HELD: usize> Domain for FaultDomain<D, HELD> {
 
     fn capabilities(&self) -> Capabilities {
         let inner = self.inner.capabilities();
-        let Plan { late, shuffle, duplicate, early, .. } = self.plan;
+        let FaultPlan { late, shuffle, duplicate, early, .. } = self.plan;
         Capabilities {
             in_order: inner.in_order && !shuffle && late + duplicate + early == 0,
             remote_completion: inner.remote_completion && early == 0,
@@ -288,7 +289,7 @@ impl<D: Domain, const HELD: usize> Domain for FaultDomain<D, HELD> {
         // nothing.
         let number = self.endpoints.fetch_add(1, Ordering::Relaxed);
         let seed = self.plan.seed.wrapping_add(number);
-        Fault::new(self.inner.endpoint(), Plan { seed, ..self.plan })
+        Fault::new(self.inner.endpoint(), FaultPlan { seed, ..self.plan })
     }
 }
 

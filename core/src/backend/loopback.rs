@@ -21,6 +21,7 @@ use crate::mem::{
     RemoteAddr,
 };
 use crate::op::Op;
+use crate::random::SplitMix64;
 use core::fmt;
 use core::ptr::NonNull;
 use heapless::Vec;
@@ -59,7 +60,7 @@ pub struct LoopbackEndpoint<'l, const RANKS: usize, const REGIONS: usize, const 
     at: LoopbackRank<'l, RANKS, REGIONS, DEPTH>,
     queue: Vec<Posted, DEPTH>,
     polls: u64,
-    seed: u64,
+    random: SplitMix64,
     held: bool,
 }
 
@@ -114,7 +115,7 @@ impl<'n, const RANKS: usize, const REGIONS: usize, const DEPTH: usize>
 
     /// Declares `rank` dead for all other ranks.
     pub fn kill(&self, rank: Rank) {
-        self.tables[rank.0 as usize].strike();
+        self.tables[rank.0 as usize].mark_dead();
     }
 
     fn table(&self, rank: Rank) -> Result<&RegionTable<REGIONS>, AddrError> {
@@ -166,8 +167,8 @@ impl<'l, const RANKS: usize, const REGIONS: usize, const DEPTH: usize> Domain
     }
 
     fn endpoint(&self) -> LoopbackEndpoint<'_, RANKS, REGIONS, DEPTH> {
-        let seed = self.job.delivery.shuffle.unwrap_or(0);
-        LoopbackEndpoint { at: *self, queue: Vec::new(), polls: 0, seed, held: false }
+        let random = SplitMix64::new(self.job.delivery.shuffle.unwrap_or(0));
+        LoopbackEndpoint { at: *self, queue: Vec::new(), polls: 0, random, held: false }
     }
 }
 
@@ -216,12 +217,7 @@ impl<const RANKS: usize, const REGIONS: usize, const DEPTH: usize>
             return self.queue.first().is_some_and(is_due).then(|| self.queue.remove(0).op);
         }
         let count = self.queue.len();
-        // An xorshift generator; its state is never zero.
-        self.seed |= u64::from(self.seed == 0);
-        self.seed ^= self.seed << 13;
-        self.seed ^= self.seed >> 7;
-        self.seed ^= self.seed << 17;
-        let start = self.seed as usize % count.max(1);
+        let start = self.random.below(count as u64) as usize;
         let drawn = (0..count)
             .map(|step| (start + step) % count)
             .find(|&index| self.queue[index].due <= self.polls)?;

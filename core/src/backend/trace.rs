@@ -1,7 +1,7 @@
 //! An endpoint that keeps a log of its last operations, and the log.
 //!
-//! A [`Log`] is a ring in memory that the caller gives: when it is full, new records
-//! replace the oldest. [`Log::write_chrome`] writes the records in the Trace Event
+//! A [`TraceLog`] is a ring in memory that the caller gives: when it is full, new records
+//! replace the oldest. [`TraceLog::write_chrome`] writes the records in the Trace Event
 //! Format, which Perfetto and chrome://tracing open. Each operation is a slice at
 //! its post, a slice at its completion, and an arrow between the two.
 //!
@@ -16,7 +16,7 @@ use core::fmt;
 
 /// One event of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Record {
+pub struct TraceRecord {
     /// When it happened.
     pub at: Instant,
     /// The rank that issued the operation.
@@ -24,12 +24,12 @@ pub struct Record {
     /// The operation's tag.
     pub tag: Tag,
     /// What happened.
-    pub stage: Stage,
+    pub stage: TraceStage,
 }
 
 /// The events of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum TraceStage {
     /// A device has accepted the operation.
     Posted {
         /// The kind of the operation.
@@ -46,32 +46,32 @@ pub enum Stage {
 }
 
 /// The last records, as many as `S` has room for.
-pub struct Log<S> {
+pub struct TraceLog<S> {
     records: S,
     count: u64,
 }
 
-/// An endpoint that keeps a [`Log`] in `S`.
+/// An endpoint that keeps a [`TraceLog`] in `S`.
 pub struct Trace<'c, E, C: ?Sized, S> {
     inner: E,
     rank: Rank,
     clock: &'c C,
-    log: Log<S>,
+    log: TraceLog<S>,
 }
 
-impl Record {
+impl TraceRecord {
     /// The value with which the caller fills the memory of a log.
     pub const EMPTY: Self =
-        Self { at: Instant::ZERO, by: Rank(0), tag: Tag::NONE, stage: Stage::Landed };
+        Self { at: Instant::ZERO, by: Rank(0), tag: Tag::NONE, stage: TraceStage::Landed };
 }
 
-impl Stage {
+impl TraceStage {
     pub(crate) const fn posted(op: &Op) -> Self {
         Self::Posted { kind: op.kind, remote: op.remote, bytes: op.bytes() }
     }
 }
 
-impl<S: AsRef<[Record]> + AsMut<[Record]>> Log<S> {
+impl<S: AsRef<[TraceRecord]> + AsMut<[TraceRecord]>> TraceLog<S> {
     /// An empty log, whatever `records` contains.
     ///
     /// # Panics
@@ -84,14 +84,14 @@ impl<S: AsRef<[Record]> + AsMut<[Record]>> Log<S> {
 
     /// Adds a record, in place of the oldest if the log is full.
     #[inline]
-    pub fn push(&mut self, record: Record) {
+    pub fn push(&mut self, record: TraceRecord) {
         let records = self.records.as_mut();
         records[(self.count % records.len() as u64) as usize] = record;
         self.count += 1;
     }
 
     /// The records, oldest first.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Record> + ExactSizeIterator {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &TraceRecord> + ExactSizeIterator {
         let records = self.records.as_ref();
         let count = self.count.min(records.len() as u64) as usize;
         let first = (self.lost() % records.len() as u64) as usize;
@@ -121,12 +121,12 @@ impl<S: AsRef<[Record]> + AsMut<[Record]>> Log<S> {
     fn write_record(
         &self,
         index: usize,
-        record: &Record,
+        record: &TraceRecord,
         out: &mut impl fmt::Write,
     ) -> fmt::Result {
-        let Record { at, by, tag, stage } = *record;
+        let TraceRecord { at, by, tag, stage } = *record;
         let thread = match stage {
-            Stage::Posted { .. } => 0,
+            TraceStage::Posted { .. } => 0,
             _ => 1,
         };
         let (us, ns) = (at.as_ns() / 1000, at.as_ns() % 1000);
@@ -149,7 +149,7 @@ impl<S: AsRef<[Record]> + AsMut<[Record]>> Log<S> {
             };
         }
         match stage {
-            Stage::Posted { kind, remote, bytes } => {
+            TraceStage::Posted { kind, remote, bytes } => {
                 write!(
                     out,
                     "{{\"name\":\"{kind:?}\",\"cat\":\"op\",\"ph\":\"X\",\"dur\":0.001,{},\
@@ -158,13 +158,13 @@ impl<S: AsRef<[Record]> + AsMut<[Record]>> Log<S> {
                 )?;
                 arrow!("\"s\"")
             }
-            Stage::Landed => write!(
+            TraceStage::Landed => write!(
                 out,
                 "{{\"name\":\"landed\",\"cat\":\"op\",\"ph\":\"i\",\"s\":\"t\",{},\
                  \"args\":{{\"tag\":\"{tag:?}\"}}}}",
                 common!()
             ),
-            Stage::Completed(result) => {
+            TraceStage::Completed(result) => {
                 out.write_str("{\"name\":\"")?;
                 match self.kind_of(index, by, tag) {
                     Some(kind) => write!(out, "{kind:?}")?,
@@ -189,24 +189,24 @@ impl<S: AsRef<[Record]> + AsMut<[Record]>> Log<S> {
     /// search backwards is short.
     fn kind_of(&self, index: usize, by: Rank, tag: Tag) -> Option<Kind> {
         self.iter().take(index).rev().find_map(|record| match record.stage {
-            Stage::Posted { kind, .. } if (record.by, record.tag) == (by, tag) => Some(kind),
+            TraceStage::Posted { kind, .. } if (record.by, record.tag) == (by, tag) => Some(kind),
             _ => None,
         })
     }
 }
 
-impl<'c, E, C: Clock + ?Sized, S: AsRef<[Record]> + AsMut<[Record]>> Trace<'c, E, C, S> {
+impl<'c, E, C: Clock + ?Sized, S: AsRef<[TraceRecord]> + AsMut<[TraceRecord]>> Trace<'c, E, C, S> {
     /// Wraps `inner`, an endpoint of `rank`, and keeps its log in `records`.
     ///
     /// # Panics
     ///
     /// If `records` is empty.
     pub fn new(inner: E, rank: Rank, clock: &'c C, records: S) -> Self {
-        Self { inner, rank, clock, log: Log::new(records) }
+        Self { inner, rank, clock, log: TraceLog::new(records) }
     }
 
     /// The log so far.
-    pub const fn log(&self) -> &Log<S> {
+    pub const fn log(&self) -> &TraceLog<S> {
         &self.log
     }
 
@@ -220,7 +220,7 @@ impl<E, C, S> Endpoint for Trace<'_, E, C, S>
 where
     E: Endpoint,
     C: Clock + ?Sized,
-    S: AsRef<[Record]> + AsMut<[Record]> + Send,
+    S: AsRef<[TraceRecord]> + AsMut<[TraceRecord]> + Send,
 {
     const IS_IMMEDIATE: bool = E::IS_IMMEDIATE;
 
@@ -229,9 +229,14 @@ where
         let start = self.clock.now();
         let result = self.inner.try_now(op)?;
         let end = self.clock.now();
-        self.log.push(Record { at: start, by: self.rank, tag: op.tag, stage: Stage::posted(op) });
-        let stage = Stage::Completed(result);
-        self.log.push(Record { at: end, by: self.rank, tag: op.tag, stage });
+        self.log.push(TraceRecord {
+            at: start,
+            by: self.rank,
+            tag: op.tag,
+            stage: TraceStage::posted(op),
+        });
+        let stage = TraceStage::Completed(result);
+        self.log.push(TraceRecord { at: end, by: self.rank, tag: op.tag, stage });
         Some(result)
     }
 
@@ -240,8 +245,8 @@ where
         if taken > 0 {
             let at = self.clock.now();
             for op in &ops[..taken] {
-                let stage = Stage::posted(op);
-                self.log.push(Record { at, by: self.rank, tag: op.tag, stage });
+                let stage = TraceStage::posted(op);
+                self.log.push(TraceRecord { at, by: self.rank, tag: op.tag, stage });
             }
         }
         taken
@@ -252,8 +257,8 @@ where
         if count > 0 {
             let at = self.clock.now();
             for &Completion { tag, result } in &completions[..count] {
-                let stage = Stage::Completed(result);
-                self.log.push(Record { at, by: self.rank, tag, stage });
+                let stage = TraceStage::Completed(result);
+                self.log.push(TraceRecord { at, by: self.rank, tag, stage });
             }
         }
         count
@@ -264,9 +269,9 @@ where
     }
 }
 
-impl<S> fmt::Debug for Log<S> {
+impl<S> fmt::Debug for TraceLog<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Log({} records so far)", self.count)
+        write!(f, "TraceLog({} records so far)", self.count)
     }
 }
 

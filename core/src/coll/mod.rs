@@ -18,23 +18,23 @@
 //! that read it, so one set of slots is enough. Children are added in their
 //! order: a sum of floats is the same in every run.
 //!
-//! [`Team`] blocks, on memory that it can load and store. [`Climb`] is the
+//! [`Team`] blocks, on memory that it can load and store. [`TreeCollective`] is the
 //! protocol itself, for a driver that works a device or a simulator instead.
 //!
 //! Progress: blocking; 2 (P - 1) notifications, depth log8 P.
 //!
-//! If all ranks are on one node, they use a barrier with counters: [`Circle`].
+//! If all ranks are on one node, they use a barrier with counters: [`NodeBarrier`].
 
-mod circle;
+mod node_barrier;
 mod tree;
 
-pub use circle::{Circle, Hall};
-pub use tree::{Climb, StepId, Tree, WORDS};
+pub use node_barrier::{BarrierMemory, NodeBarrier};
+pub use tree::{StepId, Tree, TreeCollective, WORDS};
 
 use crate::backend::{LoadStore, execute};
 use crate::mem::{AddrError, LocalAddr, Rank, RegionKey, RemoteAddr, Width};
 use crate::op::Op;
-use crate::signal::{Lot, Until, Waiters};
+use crate::signal::{ParkingLot, Until, Waiters};
 use crate::sync::{AtomicBool, AtomicU64, Ordering};
 use crate::wait::Wait;
 use core::fmt;
@@ -45,20 +45,20 @@ pub struct Team {
     tree: Tree,
     /// Collectives by the tree so far.
     epoch: AtomicU64,
-    /// Barriers by a circle so far.
+    /// Barriers by the counters of a node so far.
     round: AtomicU64,
     busy: AtomicBool,
 }
 
 /// What a collective needs from the rank that takes part in it.
-pub struct Part<'a, L: LoadStore + ?Sized> {
+pub struct CollContext<'a, L: LoadStore + ?Sized> {
     /// The ranks' memory.
     pub memory: &'a L,
     /// Carries out the operations that `memory` cannot reach: on ranks of other
     /// nodes.
-    pub elsewhere: &'a Elsewhere<'a>,
+    pub elsewhere: &'a RemoteExecute<'a>,
     /// Wakes this rank's sleepers.
-    pub lot: &'a Lot,
+    pub lot: &'a ParkingLot,
     /// The table in which this rank waits for a word.
     pub waiters: &'a Waiters,
     /// How the calling thread sleeps.
@@ -66,9 +66,9 @@ pub struct Part<'a, L: LoadStore + ?Sized> {
 }
 
 /// A function that carries out an operation on a rank of another node.
-pub type Elsewhere<'a> = dyn Fn(&Op) -> Result<u64, AddrError> + 'a;
+pub type RemoteExecute<'a> = dyn Fn(&Op) -> Result<u64, AddrError> + 'a;
 
-impl<L: LoadStore + ?Sized> Part<'_, L> {
+impl<L: LoadStore + ?Sized> CollContext<'_, L> {
     /// Carries an operation out, on any rank. Blocks if the target is on another
     /// node.
     ///
@@ -101,18 +101,18 @@ impl Team {
         Self { tree: Tree { rank, size, key }, epoch, round, busy: AtomicBool::new(false) }
     }
 
-    /// Waits until every rank has called `meet`, if all of them are in `circle`.
+    /// Waits until every rank has called `meet`, if all of them are in `barrier`.
     ///
     /// # Errors
     ///
     /// [`CollError::Busy`] if another thread of this rank is in a collective;
     /// [`CollError::Addr`] with [`AddrError::PeerLost`] if a rank has died.
     #[inline]
-    pub fn meet(&self, circle: Circle, hall: &impl Hall) -> Result<(), CollError> {
+    pub fn meet(&self, barrier: NodeBarrier, memory: &impl BarrierMemory) -> Result<(), CollError> {
         self.alone(|| {
             // Relaxed: only the holder of `busy` accesses the round.
             let round = self.round.load(Ordering::Relaxed) + 1;
-            circle.meet(round, hall)?;
+            barrier.meet(round, memory)?;
             self.round.store(round, Ordering::Relaxed);
             Ok(())
         })
@@ -123,7 +123,10 @@ impl Team {
     /// # Errors
     ///
     /// Those of [`reduce`](Self::reduce).
-    pub fn barrier<L: LoadStore + ?Sized>(&self, part: &Part<'_, L>) -> Result<(), CollError> {
+    pub fn barrier<L: LoadStore + ?Sized>(
+        &self,
+        part: &CollContext<'_, L>,
+    ) -> Result<(), CollError> {
         self.reduce(part, 0, |_, _| 0).map(|_| ())
     }
 
@@ -134,11 +137,11 @@ impl Team {
     ///
     /// - [`CollError::Busy`]: another thread of this rank is in a collective.
     /// - [`CollError::Addr`]: with [`AddrError::PeerLost`] if a rank has died, otherwise
-    ///   with the error of [`Part::carry`] for the words of this rank, its parent or its
+    ///   with the error of [`CollContext::carry`] for the words of this rank, its parent or its
     ///   children in the tree.
     pub fn reduce<L: LoadStore + ?Sized>(
         &self,
-        part: &Part<'_, L>,
+        part: &CollContext<'_, L>,
         value: u64,
         combine: impl Fn(u64, u64) -> u64,
     ) -> Result<u64, CollError> {
@@ -165,13 +168,13 @@ impl Team {
 
     fn climb<L: LoadStore + ?Sized>(
         &self,
-        part: &Part<'_, L>,
+        part: &CollContext<'_, L>,
         value: u64,
         combine: impl Fn(u64, u64) -> u64,
     ) -> Result<u64, AddrError> {
         // Relaxed: only the holder of `busy` accesses the epoch.
         let epoch = self.epoch.load(Ordering::Relaxed) + 1;
-        let mut climb = Climb::new(self.tree, epoch, value);
+        let mut climb = TreeCollective::new(self.tree, epoch, value);
         loop {
             climb.handle_words(|word| self.load_own(part, word), &combine)?;
             while let Some((step, op)) = climb.poll_op() {
@@ -191,7 +194,7 @@ impl Team {
 
     fn load_own<L: LoadStore + ?Sized>(
         &self,
-        part: &Part<'_, L>,
+        part: &CollContext<'_, L>,
         word: usize,
     ) -> Result<u64, AddrError> {
         execute(part.memory, &Op::get_word(self.tree.word_of(self.tree.rank, word), Width::W8))
@@ -199,7 +202,7 @@ impl Team {
 
     fn wait_own<L: LoadStore + ?Sized>(
         &self,
-        part: &Part<'_, L>,
+        part: &CollContext<'_, L>,
         word: usize,
         count: u64,
     ) -> Result<u64, AddrError> {
@@ -259,9 +262,9 @@ impl fmt::Display for CollError {
 
 impl core::error::Error for CollError {}
 
-impl<L: LoadStore + ?Sized> fmt::Debug for Part<'_, L> {
+impl<L: LoadStore + ?Sized> fmt::Debug for CollContext<'_, L> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Part")
+        f.write_str("CollContext")
     }
 }
 

@@ -16,8 +16,8 @@
 //! queue.
 
 use crate::mem::{AddrError, Rank, RegionKey, RemoteAddr, Width};
+use crate::mutate;
 use crate::op::{Kind, Op};
-use crate::sync::mutant;
 use core::ops::Range;
 
 /// The tree over all ranks, as seen by one of them.
@@ -33,17 +33,17 @@ pub struct Tree {
 
 /// One collective, as one rank takes part in it.
 #[derive(Clone, Debug)]
-pub struct Climb {
+pub struct TreeCollective {
     tree: Tree,
     epoch: u64,
     value: u64,
     phase: Phase,
     /// Steps to the children, then the step to the parent.
-    steps: [Step; NEIGHBOURS],
+    steps: [TreeStep; NEIGHBOURS],
     failed: Option<AddrError>,
 }
 
-/// The name of an operation of a [`Climb`], until the operation has ended.
+/// The name of an operation of a [`TreeCollective`], until the operation has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepId(u8);
 
@@ -55,7 +55,7 @@ enum Phase {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Step {
+struct TreeStep {
     what: What,
     is_posted: bool,
 }
@@ -81,7 +81,7 @@ impl Tree {
     }
 }
 
-impl Climb {
+impl TreeCollective {
     /// Begins the collective with the number `epoch`, from 1 on, to which this
     /// rank contributes `value`.
     pub const fn new(tree: Tree, epoch: u64, value: u64) -> Self {
@@ -90,7 +90,7 @@ impl Climb {
             epoch,
             value,
             phase: Phase::Gathering,
-            steps: [Step::REST; NEIGHBOURS],
+            steps: [TreeStep::REST; NEIGHBOURS],
             failed: None,
         }
     }
@@ -118,27 +118,27 @@ impl Climb {
             }
             if self.tree.rank.0 > 0 {
                 self.phase = Phase::Waiting;
-                self.steps[PARENT] = Step::of(What::Store);
+                self.steps[PARENT] = TreeStep::of(What::Store);
                 return Ok(());
             }
         } else {
             self.value = load(RESULT)?;
         }
         self.phase = Phase::Releasing;
-        self.steps[..children].fill(Step::of(What::Store));
+        self.steps[..children].fill(TreeStep::of(What::Store));
         Ok(())
     }
 
     /// Returns the next operation to post. A caller that cannot post it must keep
     /// it.
     pub fn poll_op(&mut self) -> Option<(StepId, Op)> {
-        let ready = |step: &Step| step.what != What::Rest && !step.is_posted;
+        let ready = |step: &TreeStep| step.what != What::Rest && !step.is_posted;
         let index = self.steps.iter().position(ready)?;
         self.steps[index].is_posted = true;
         let what = self.steps[index].what;
-        if mutant("coll_raise_at_once") && what == What::Store {
-            self.steps[index] = Step::of(What::Raise);
-        }
+        mutate!("coll_raise_at_once": {} => if what == What::Store {
+            self.steps[index] = TreeStep::of(What::Raise);
+        });
         Some((StepId::new(index, what), self.op(index, what)))
     }
 
@@ -152,7 +152,7 @@ impl Climb {
         if let Err(error) = result {
             self.failed = Some(error);
         }
-        *step = Step::of(if step.what == What::Store { What::Raise } else { What::Rest });
+        *step = TreeStep::of(if step.what == What::Store { What::Raise } else { What::Rest });
     }
 
     /// Takes the death of a rank: the collective fails, because it will not end
@@ -167,7 +167,7 @@ impl Climb {
             return Some(Err(error));
         }
         let is_done =
-            self.phase == Phase::Releasing && self.steps.iter().all(|step| *step == Step::REST);
+            self.phase == Phase::Releasing && self.steps.iter().all(|step| *step == TreeStep::REST);
         is_done.then_some(Ok(self.value))
     }
 
@@ -218,7 +218,7 @@ impl StepId {
     }
 }
 
-impl Step {
+impl TreeStep {
     const REST: Self = Self::of(What::Rest);
 
     const fn of(what: What) -> Self {

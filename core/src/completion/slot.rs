@@ -1,44 +1,39 @@
 //! The slot of one operation in flight. The module above draws which thread may
 //! access which field.
 
-use super::{BUFFER_BYTES, Callback};
+use super::callback::Callback;
+use super::waiter::SlotWaiter;
 use crate::mem::AddrError;
 use crate::mutate;
-use crate::sync::{AtomicU64, Ordering, UnsafeCell, mutant};
+use crate::sync::{AtomicU64, Ordering, UnsafeCell};
 use crate::tag::Tag;
-use crate::wait::Waker;
 use core::mem::MaybeUninit;
+
+/// Largest buffer handle that a ticket can own.
+pub const BUFFER_BYTES: usize = 48;
 
 /// A slot: two cache lines, of which the callback path touches the first.
 #[repr(C, align(64))]
-pub(super) struct Slot {
+pub(super) struct CompletionSlot {
     pub(super) state: AtomicU64,
-    waiting: UnsafeCell<Waiting>,
+    waiting: UnsafeCell<SlotWaiter>,
     result: UnsafeCell<Result<u64, AddrError>>,
-    buffer: UnsafeCell<Buffer>,
+    buffer: UnsafeCell<OwnedBuffer>,
 }
 
-/// What waits for the end of the operation.
-pub(super) enum Waiting {
-    Nobody,
-    Callback(Callback),
-    Sleeper(Waker),
-    Task(core::task::Waker),
-}
-
-/// What `Slot::end` found, and what it leaves to its caller.
-pub(super) enum Ended {
+/// What `CompletionSlot::end` found, and what it leaves to its caller.
+pub(super) enum EndedOperation {
     /// The completion came late or twice.
     Stale,
     /// The tag is free already; the caller must call the callback.
     Callback(Callback),
     /// The slot is the ticket's now; the caller must wake the waiter.
-    Waiting(Waiting),
+    Waiting(SlotWaiter),
     /// The ticket was dropped: the caller must drop the buffer and free the tag.
     Abandoned,
 }
 
-/// Whether the thread that ends the operation will find the waker of `Slot::arm`.
+/// Whether the thread that ends the operation will find the waker of `CompletionSlot::arm`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Armed {
     /// The thread that ends the operation will use the waker.
@@ -48,19 +43,19 @@ pub(super) enum Armed {
 }
 
 #[repr(C)]
-struct Buffer {
+struct OwnedBuffer {
     bytes: MaybeUninit<[u64; BUFFER_BYTES / 8]>,
     drop: Option<unsafe fn(*mut ())>,
 }
 
-impl Slot {
+impl CompletionSlot {
     /// Makes an idle slot.
     pub(super) fn new() -> Self {
         Self {
             state: AtomicU64::new(IDLE),
-            waiting: UnsafeCell::new(Waiting::Nobody),
+            waiting: UnsafeCell::new(SlotWaiter::Nobody),
             result: UnsafeCell::new(Ok(0)),
-            buffer: UnsafeCell::new(Buffer { bytes: MaybeUninit::uninit(), drop: None }),
+            buffer: UnsafeCell::new(OwnedBuffer { bytes: MaybeUninit::uninit(), drop: None }),
         }
     }
 
@@ -94,7 +89,7 @@ impl Slot {
     pub(super) fn begin_callback(&self, tag: Tag, callback: Callback) {
         // SAFETY: the slot is idle and the caller has taken the tag, so no other
         // thread accesses the cell.
-        self.waiting.with_mut(|cell| unsafe { *cell = Waiting::Callback(callback) });
+        self.waiting.with_mut(|cell| unsafe { *cell = SlotWaiter::Callback(callback) });
         self.state.store(live(tag) | CALLBACK, begin_order());
     }
 
@@ -106,41 +101,46 @@ impl Slot {
         tag: Tag,
         result: Result<u64, AddrError>,
         free: impl FnOnce(),
-    ) -> Ended {
-        let Some(was) = self.claim(tag) else { return Ended::Stale };
+    ) -> EndedOperation {
+        let Some(was) = self.claim(tag) else { return EndedOperation::Stale };
         if was & CALLBACK != 0 {
-            if mutant("completion_free_before_copy") {
-                free();
-                let Waiting::Callback(callback) = self.take_waiting() else { unreachable!() };
-                return Ended::Callback(callback);
-            }
-            let Waiting::Callback(callback) = self.take_waiting() else {
-                unreachable!("{tag:?}: the slot is marked CALLBACK and has no callback")
+            let take = || match self.take_waiting() {
+                SlotWaiter::Callback(callback) => callback,
+                _ => unreachable!("{tag:?}: the slot is marked CALLBACK and has no callback"),
             };
-            free();
-            return Ended::Callback(callback);
+            let callback = mutate!("completion_free_before_copy":
+                {
+                    let callback = take();
+                    free();
+                    callback
+                }
+                => {
+                    free();
+                    take()
+                }
+            );
+            return EndedOperation::Callback(callback);
         }
-        let late = mutant("completion_waker_taken_late");
-        let mut waiting = Waiting::Nobody;
-        if was & WAKER != 0 && !late {
-            waiting = self.take_waiting();
+        let mut waiting = SlotWaiter::Nobody;
+        if was & WAKER != 0 {
+            mutate!("completion_waker_taken_late": waiting = self.take_waiting() => ());
         }
         // SAFETY: this thread has claimed the slot, and the ticket does not read
         // the result before DONE.
         self.result.with_mut(|cell| unsafe { *cell = result });
-        let order = if mutant("completion_done_relaxed") {
-            Ordering::Relaxed
-        } else {
-            // Release: pairs with the Acquire in `is_done`. Acquire: pairs
-            // with the Release in `abandon`.
-            Ordering::AcqRel
-        };
+        // Release: pairs with the Acquire in `is_done`. Acquire: pairs with the
+        // Release in `abandon`.
+        let order = mutate!("completion_done_relaxed": Ordering::AcqRel => Ordering::Relaxed);
         let now = self.state.fetch_or(DONE, order);
-        if was & WAKER != 0 && late {
+        mutate!("completion_waker_taken_late": {} => if was & WAKER != 0 {
             waiting = self.take_waiting();
-        }
+        });
         // From here on the slot is the ticket's, unless the ticket was dropped.
-        if now & ABANDONED != 0 { Ended::Abandoned } else { Ended::Waiting(waiting) }
+        if now & ABANDONED != 0 {
+            EndedOperation::Abandoned
+        } else {
+            EndedOperation::Waiting(waiting)
+        }
     }
 
     /// Returns whether the result can be read. Called by the ticket.
@@ -153,7 +153,7 @@ impl Slot {
     /// Leaves a waker for the claimer, in place of an earlier one. Only the
     /// ticket calls this function. After `Yes` the slot may already belong to
     /// another life.
-    pub(super) fn arm(&self, tag: Tag, waiting: Waiting) -> Armed {
+    pub(super) fn arm(&self, tag: Tag, waiting: SlotWaiter) -> Armed {
         if !self.disarm(tag) {
             return Armed::Ending;
         }
@@ -161,16 +161,11 @@ impl Slot {
         // slot now reads the cell only if WAKER is set.
         self.waiting.with_mut(|cell| unsafe { *cell = waiting });
         let unarmed = live(tag);
-        if mutant("completion_arm_without_look") {
-            self.state.fetch_or(WAKER, Ordering::Release);
-            return Armed::Yes;
-        }
+        let (state, armed) = (&self.state, unarmed | WAKER);
         // Release: pairs with the Acquire in `claim`.
-        let armed = self.state.compare_exchange(
-            unarmed,
-            unarmed | WAKER,
-            Ordering::Release,
-            Ordering::Relaxed,
+        let armed = mutate!("completion_arm_without_look":
+            state.compare_exchange(unarmed, armed, Ordering::Release, Ordering::Relaxed)
+            => Ok(state.fetch_or(WAKER, Ordering::Release))
         );
         if armed.is_ok() {
             return Armed::Yes;
@@ -202,14 +197,17 @@ impl Slot {
     /// ended before; then the caller must drop the buffer and free the tag.
     pub(super) fn abandon(&self, tag: Tag) -> bool {
         self.disarm(tag);
-        if mutant("completion_abandon_load_store") {
-            let seen = self.state.load(Ordering::Acquire);
-            self.state.store(seen | ABANDONED, Ordering::Release);
-            return seen & DONE != 0;
-        }
         // AcqRel: pairs with the fetch_or in `end`; the later of the two sees all
         // that the other thread did before its own.
-        self.state.fetch_or(ABANDONED, Ordering::AcqRel) & DONE != 0
+        let seen = mutate!("completion_abandon_load_store":
+            self.state.fetch_or(ABANDONED, Ordering::AcqRel)
+            => {
+                let seen = self.state.load(Ordering::Acquire);
+                self.state.store(seen | ABANDONED, Ordering::Release);
+                seen
+            }
+        );
+        seen & DONE != 0
     }
 
     /// Ends a life with a callback, of an operation that will never be completed.
@@ -305,56 +303,19 @@ impl Slot {
         None
     }
 
-    fn take_waiting(&self) -> Waiting {
+    fn take_waiting(&self) -> SlotWaiter {
         // SAFETY: the cell is the caller's: the caller has claimed the slot with
         // WAKER or CALLBACK set, or it is the ticket while neither WAKER nor
         // CLAIMED is set.
-        self.waiting.with_mut(|cell| unsafe { core::mem::replace(&mut *cell, Waiting::Nobody) })
+        self.waiting.with_mut(|cell| unsafe { core::mem::replace(&mut *cell, SlotWaiter::Nobody) })
     }
 }
 
 // SAFETY: the state word gives each cell one holder at a time, as drawn in the
 // module above; buffers and wakers are `Send`.
-unsafe impl Sync for Slot {}
+unsafe impl Sync for CompletionSlot {}
 // SAFETY: the same.
-unsafe impl Send for Slot {}
-
-impl Waiting {
-    #[inline(always)]
-    pub(super) fn wake(self) {
-        match self {
-            Self::Nobody => {}
-            Self::Sleeper(waker) => waker.wake(),
-            Self::Task(waker) => wake_task(waker),
-            Self::Callback(callback) => unreachable!("{callback:?} is in a slot with a ticket"),
-        }
-    }
-}
-
-/// Wakes a task. The thread that completes an operation usually belongs to
-/// another part of the program than the task's executor, so a panic of the waker
-/// does not leave this function.
-#[cfg(feature = "unwind")]
-#[inline(never)]
-fn wake_task(waker: core::task::Waker) {
-    use std::panic::{AssertUnwindSafe, catch_unwind};
-    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
-        use std::io::Write as _;
-        let text = panic.downcast_ref::<&str>().copied();
-        let text = text.or(panic.downcast_ref::<std::string::String>().map(|text| &**text));
-        let text = text.unwrap_or("the panic value is not text");
-        let line = std::format!("tsumugi: the waker of a future panicked: {text}\n");
-        let _ = std::io::stderr().write_all(line.as_bytes());
-        // The value that was thrown may panic again when it is dropped.
-        core::mem::forget(panic);
-    }
-}
-
-#[cfg(not(feature = "unwind"))]
-#[inline(never)]
-fn wake_task(waker: core::task::Waker) {
-    waker.wake();
-}
+unsafe impl Send for CompletionSlot {}
 
 /// Drops the `B` at `buf`.
 ///
@@ -373,16 +334,16 @@ fn live(tag: Tag) -> u64 {
 
 #[inline(always)]
 fn is_claimable(state: u64, tag: Tag) -> bool {
-    if mutant("completion_no_generation") {
-        return state & (LIVE | CLAIMED) == LIVE;
-    }
-    state & !(WAKER | ABANDONED | CALLBACK) == live(tag)
+    mutate!("completion_no_generation":
+        state & !(WAKER | ABANDONED | CALLBACK) == live(tag)
+        => state & (LIVE | CLAIMED) == LIVE
+    )
 }
 
 #[inline(always)]
 fn begin_order() -> Ordering {
     // Release: pairs with the Acquire in `claim`.
-    if mutant("completion_begin_relaxed") { Ordering::Relaxed } else { Ordering::Release }
+    mutate!("completion_begin_relaxed": Ordering::Release => Ordering::Relaxed)
 }
 
 /// The word between two lives, for every generation.
@@ -395,4 +356,4 @@ const ABANDONED: u64 = 1 << 4;
 const CALLBACK: u64 = 1 << 5;
 const GENERATION_SHIFT: u32 = 8;
 
-const _: () = assert!(cfg!(tsumugi_loom) || size_of::<Slot>() == 128);
+const _: () = assert!(cfg!(tsumugi_loom) || size_of::<CompletionSlot>() == 128);

@@ -3,9 +3,12 @@ extern crate std;
 mod waits;
 
 use super::*;
-use crate::mem::Rank;
+use crate::mem::{AddrError, Rank};
+use crate::op::Op;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::tag::Tag;
 use crate::wait::threads::Threads;
+use core::ptr::NonNull;
 use std::boxed::Box;
 use std::future::Future;
 use std::pin::Pin;

@@ -1,8 +1,10 @@
 //! The caller's end of an operation in flight.
 
-use super::slot::{Armed, Slot, Waiting};
-use super::{Completions, Outcome};
-use crate::sync::mutant;
+use super::outcome::Outcome;
+use super::slot::{Armed, CompletionSlot};
+use super::table::Completions;
+use super::waiter::SlotWaiter;
+use crate::mutate;
 use crate::tag::Tag;
 use crate::wait::{Interrupted, Reason, Wait, WaitFor};
 use core::fmt;
@@ -26,6 +28,16 @@ pub struct Ticket<'t, B: Send + 'static = ()> {
     buf: PhantomData<B>,
 }
 
+/// State of an operation after its submit.
+#[derive(Debug)]
+#[must_use = "wait for the pending operation, or drop its ticket on purpose"]
+pub enum Status<'t, B: Send + 'static> {
+    /// The operation ended inside the call.
+    Done(Outcome<B>),
+    /// The operation is in flight; the ticket reports its end.
+    Pending(Ticket<'t, B>),
+}
+
 /// An operation that has not ended within its limit.
 #[derive(Debug)]
 pub struct Overdue<T> {
@@ -42,6 +54,26 @@ impl<T> fmt::Display for Overdue<T> {
 }
 
 impl<T: fmt::Debug> core::error::Error for Overdue<T> {}
+
+impl<'a> Completions<'a> {
+    /// Begins an operation that owns `buf`, or gives `buf` back when no tag is
+    /// free. The caller must post the operation with the ticket's
+    /// [`tag`](Ticket::tag). `hint` is the worker's number. Lock-free.
+    ///
+    /// # Errors
+    ///
+    /// Returns the buffer: all tags are in flight.
+    #[inline]
+    pub fn try_begin<B: Send + 'static>(&self, hint: usize, buf: B) -> Result<Ticket<'a, B>, B> {
+        match self.tags.try_take(hint) {
+            Some(tag) => {
+                self.slot(tag).begin(tag, buf);
+                Ok(Ticket::new(*self, tag))
+            }
+            None => Err(buf),
+        }
+    }
+}
 
 impl<'t, B: Send + 'static> Ticket<'t, B> {
     pub(super) fn new(table: Completions<'t>, tag: Tag) -> Self {
@@ -82,7 +114,7 @@ impl<'t, B: Send + 'static> Ticket<'t, B> {
                     // Copied out of the caller's frame, because the frame may be
                     // gone as soon as another thread can find the waker.
                     let (slot, tag) = (self.slot(), self.tag);
-                    slot.arm(tag, Waiting::Sleeper(waker)) == Armed::Yes
+                    slot.arm(tag, SlotWaiter::Sleeper(waker)) == Armed::Yes
                 };
                 wait.sleep_or_leave(self.reason(), commit, &mut || self.leave());
             }
@@ -119,7 +151,7 @@ impl<'t, B: Send + 'static> Ticket<'t, B> {
                     &mut |waker| {
                         // Copied out of the caller's frame, as in `wait`.
                         let (slot, tag) = (self.slot(), self.tag);
-                        slot.arm(tag, Waiting::Sleeper(waker)) == Armed::Yes
+                        slot.arm(tag, SlotWaiter::Sleeper(waker)) == Armed::Yes
                     },
                     &mut || self.slot().disarm(self.tag),
                     &mut || self.leave(),
@@ -198,7 +230,7 @@ impl<'t, B: Send + 'static> Ticket<'t, B> {
     }
 
     #[inline(always)]
-    fn slot(&self) -> &'t Slot {
+    fn slot(&self) -> &'t CompletionSlot {
         self.table.slot(self.tag)
     }
 }
@@ -212,15 +244,13 @@ impl<B: Send + 'static> Future for Ticket<'_, B> {
         assert!(this.tag != Tag::NONE, "a ticket was polled after it had completed");
         let slot = this.slot();
         if !slot.is_done() {
-            let waiting = Waiting::Task(context.waker().clone());
+            let waiting = SlotWaiter::Task(context.waker().clone());
             if slot.arm(this.tag, waiting) == Armed::Yes {
                 return Poll::Pending;
             }
             if !slot.is_done() {
                 // Claimed and not done yet: the task asks to be polled again.
-                if !mutant("completion_window_unwoken") {
-                    context.waker().wake_by_ref();
-                }
+                mutate!("completion_window_unwoken": context.waker().wake_by_ref() => ());
                 return Poll::Pending;
             }
         }

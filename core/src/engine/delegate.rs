@@ -29,9 +29,10 @@ use super::port::Port;
 use super::work::Work;
 use crate::backend::Endpoint;
 use crate::mem::AddrError;
+use crate::mutate;
 use crate::op::Op;
 use crate::ring::MpscView;
-use crate::sync::{AtomicU32, CachePadded, Ordering, UnsafeCell, mutant, spin_loop};
+use crate::sync::{AtomicU32, CachePadded, Ordering, UnsafeCell, spin_loop};
 use core::fmt;
 
 /// One endpoint that any thread may work.
@@ -41,7 +42,7 @@ pub struct Delegate<'t, E: Endpoint> {
     ring: MpscView<'t, Work>,
 }
 
-// SAFETY: the port is reached only through `Held`, and the lock lets one `Held`
+// SAFETY: the port is reached only through `LockedPort`, and the lock lets one `LockedPort`
 // exist at a time; the ring's only consumer is the holder.
 unsafe impl<E: Endpoint> Sync for Delegate<'_, E> {}
 
@@ -153,12 +154,12 @@ impl<'t, E: Endpoint> Delegate<'t, E> {
     }
 
     #[inline(always)]
-    fn try_hold(&self) -> Option<Held<'_, 't, E>> {
+    fn try_hold(&self) -> Option<LockedPort<'_, 't, E>> {
         // Acquire: pairs with the Release in `let_go`.
         self.lock
             .compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed)
             .is_ok()
-            .then(|| Held(self))
+            .then(|| LockedPort(self))
     }
 
     /// Waits a bounded time for the lock, which was taken. The other thread works
@@ -167,7 +168,7 @@ impl<'t, E: Endpoint> Delegate<'t, E> {
     /// each.
     #[cold]
     #[inline(never)]
-    fn stand_back(&self) -> Option<Held<'_, 't, E>> {
+    fn stand_back(&self) -> Option<LockedPort<'_, 't, E>> {
         for _ in 0..STAND_BACK_ROUNDS {
             for _ in 0..STAND_BACK_SPINS {
                 spin_loop();
@@ -187,17 +188,16 @@ impl<'t, E: Endpoint> Delegate<'t, E> {
     /// Marks the lock after a push: the holder will take the work, or this thread
     /// becomes the holder now.
     fn mark(&self) {
-        if mutant("delegate_mark_only_if_held") {
-            if self.lock.load(Ordering::Relaxed) & HELD == 0 {
-                return;
+        mutate!("delegate_mark_only_if_held": {} => {
+            if self.lock.load(Ordering::Relaxed) & HELD != 0 {
+                self.lock.fetch_or(MORE, Ordering::AcqRel);
             }
-            self.lock.fetch_or(MORE, Ordering::AcqRel);
             return;
-        }
+        });
         // Release: the push is before it, pairs with the Acquire in `help`.
         // Acquire: as in `try_hold`.
         if self.lock.fetch_or(HELD | MORE, Ordering::AcqRel) & HELD == 0 {
-            drop(Held(self));
+            drop(LockedPort(self));
         }
     }
 
@@ -243,11 +243,9 @@ impl<'t, E: Endpoint> Delegate<'t, E> {
     #[inline(never)]
     fn help(&self) {
         for _ in 0..HELP_ROUNDS_MAX {
-            if !mutant("delegate_mark_kept") {
-                // Acquire: pairs with the Release in `mark`, so the push before
-                // it is seen.
-                self.lock.swap(HELD, Ordering::AcqRel);
-            }
+            // Acquire: pairs with the Release in `mark`, so the push before
+            // it is seen.
+            mutate!("delegate_mark_kept": _ = self.lock.swap(HELD, Ordering::AcqRel) => ());
             let emptied = self.drain();
             // SAFETY: this thread holds the lock.
             self.port.with_mut(|port| unsafe { (*port).flush() });
@@ -268,9 +266,9 @@ impl<'t, E: Endpoint> Delegate<'t, E> {
 }
 
 /// The right to use the port, given back on drop, also when a callback panics.
-struct Held<'d, 't, E: Endpoint>(&'d Delegate<'t, E>);
+struct LockedPort<'d, 't, E: Endpoint>(&'d Delegate<'t, E>);
 
-impl<'t, E: Endpoint> Held<'_, 't, E> {
+impl<'t, E: Endpoint> LockedPort<'_, 't, E> {
     #[inline(always)]
     fn with<R>(&self, f: impl FnOnce(&mut Port<'t, E>) -> R) -> R {
         // SAFETY: this thread holds the lock, and `with` is not called inside of
@@ -279,7 +277,7 @@ impl<'t, E: Endpoint> Held<'_, 't, E> {
     }
 }
 
-impl<E: Endpoint> Drop for Held<'_, '_, E> {
+impl<E: Endpoint> Drop for LockedPort<'_, '_, E> {
     #[inline(always)]
     fn drop(&mut self) {
         self.0.let_go();

@@ -28,13 +28,13 @@ mod work;
 mod port;
 mod delegate;
 mod offload;
-mod room;
+mod waiter_stack;
 
 pub use delegate::Delegate;
-pub use offload::{Idle, Offload, Owner};
+pub use offload::{DeviceOwner, Idle, Offload};
 pub use port::{BATCH_MAX, Port, PortCounts};
-pub use room::Room;
-pub use work::{Call, Work};
+pub use waiter_stack::WaiterStack;
+pub use work::{DeferredCall, Work};
 
 use crate::backend::Endpoint;
 use crate::completion::{Busy, Callback, Completions, Outcome, Status, Ticket, Why};
@@ -70,7 +70,7 @@ pub enum Retry {
 pub struct Engine<'t, E: Endpoint> {
     completions: Completions<'t>,
     executors: &'t [Executor<'t, E>],
-    room: Room,
+    room: WaiterStack,
 }
 
 impl<'t, E: Endpoint> Engine<'t, E> {
@@ -81,7 +81,7 @@ impl<'t, E: Endpoint> Engine<'t, E> {
     /// If there is no executor.
     pub fn new(completions: Completions<'t>, executors: &'t [Executor<'t, E>]) -> Self {
         assert!(!executors.is_empty(), "an engine needs at least one executor");
-        Self { completions, executors, room: Room::new() }
+        Self { completions, executors, room: WaiterStack::new() }
     }
 
     /// Begins an operation that owns `buf` until it ends. `hint` is the worker's
@@ -270,7 +270,7 @@ impl<'t, E: Endpoint> Engine<'t, E> {
     /// # Errors
     ///
     /// The call: the ring is full.
-    pub fn call(&self, hint: usize, call: Call) -> Result<(), Call> {
+    pub fn call(&self, hint: usize, call: DeferredCall) -> Result<(), DeferredCall> {
         let pushed = match self.executor(hint) {
             Executor::Delegate(delegate) => delegate.leave(Work::Call(call)),
             Executor::Offload(offload, futex) => offload.push(Work::Call(call), *futex),

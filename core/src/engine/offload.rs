@@ -22,9 +22,10 @@
 use super::port::Port;
 use super::work::Work;
 use crate::backend::Endpoint;
+use crate::mutate;
 use crate::op::Op;
 use crate::ring::{MpscConsumer, MpscView, Pushed};
-use crate::sync::{AtomicBool, CachePadded, Ordering, mutant, spin_loop};
+use crate::sync::{AtomicBool, CachePadded, Ordering, spin_loop};
 use crate::wait::{EventWord, Futex};
 use core::fmt;
 use core::time::Duration;
@@ -37,7 +38,7 @@ pub struct Offload<'t> {
 }
 
 /// The owner's side.
-pub struct Owner<'o, 't, E: Endpoint> {
+pub struct DeviceOwner<'o, 't, E: Endpoint> {
     offload: &'o Offload<'t>,
     consumer: MpscConsumer<'t, Work>,
     port: Port<'t, E>,
@@ -64,10 +65,10 @@ impl<'t> Offload<'t> {
     /// # Safety
     ///
     /// No other consumer of the ring exists while the owner does.
-    pub unsafe fn owner<E: Endpoint>(&self, port: Port<'t, E>) -> Owner<'_, 't, E> {
+    pub unsafe fn owner<E: Endpoint>(&self, port: Port<'t, E>) -> DeviceOwner<'_, 't, E> {
         // SAFETY: the caller of `owner` promises that there is no other consumer.
         let consumer = unsafe { self.ring.consumer() };
-        Owner { offload: self, consumer, port }
+        DeviceOwner { offload: self, consumer, port }
     }
 
     /// Pushes an operation for the owner. Lock-free.
@@ -93,7 +94,7 @@ impl<'t> Offload<'t> {
         Ok(())
     }
 
-    /// Ends [`Owner::run`] when all operations that were enqueued have ended.
+    /// Ends [`DeviceOwner::run`] when all operations that were enqueued have ended.
     pub fn stop(&self, futex: &dyn Futex) {
         self.stop.store(true, Ordering::SeqCst);
         self.notify(futex);
@@ -113,7 +114,7 @@ impl<'t> Offload<'t> {
     }
 }
 
-impl<E: Endpoint> Owner<'_, '_, E> {
+impl<E: Endpoint> DeviceOwner<'_, '_, E> {
     /// Takes work from the ring, posts it, and takes completions. Returns whether
     /// there was anything to do.
     #[inline]
@@ -167,7 +168,10 @@ impl<E: Endpoint> Owner<'_, '_, E> {
         let stop = self.offload.stop.load(Ordering::SeqCst);
         // After `prepare`: a requester that sees the mark must find the event
         // prepared.
-        let marked = self.consumer.try_mark() || mutant("offload_no_last_look");
+        let marked = mutate!("offload_no_last_look": self.consumer.try_mark() => {
+            self.consumer.try_mark();
+            true
+        });
         if stop || !marked || !self.port.is_quiet() {
             event.cancel();
             return;
@@ -183,9 +187,9 @@ impl fmt::Debug for Offload<'_> {
     }
 }
 
-impl<E: Endpoint> fmt::Debug for Owner<'_, '_, E> {
+impl<E: Endpoint> fmt::Debug for DeviceOwner<'_, '_, E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Owner({:?})", self.port)
+        write!(f, "DeviceOwner({:?})", self.port)
     }
 }
 

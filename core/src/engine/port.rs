@@ -10,8 +10,9 @@
 use crate::backend::{Completion, Endpoint};
 use crate::completion::Completions;
 use crate::mem::AddrError;
+use crate::mutate;
 use crate::op::Op;
-use crate::sync::{AtomicU64, Ordering, mutant};
+use crate::sync::{AtomicU64, Ordering};
 use core::fmt;
 use heapless::Vec;
 
@@ -164,7 +165,7 @@ impl<'t, E: Endpoint> Port<'t, E> {
             let counted = usize::from(self.in_flight > 0);
             self.in_flight -= counted;
             if !self.completions.complete(completion.tag, completion.result) {
-                self.in_flight += if mutant("port_counts_duplicates") { 0 } else { counted };
+                self.in_flight += mutate!("port_counts_duplicates": counted => 0);
                 add(&self.counts.stale, 1);
             }
         }

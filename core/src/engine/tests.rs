@@ -278,7 +278,7 @@ fn foreign_calls_are_made_in_turn() {
     let get = Op::get_word(word(&region, 0), Width::W8);
     let ticket = engine.post(0, get, ()).unwrap();
     // SAFETY: an atomic that outlives the engine's work.
-    engine.call(0, unsafe { Call::new(count, data) }).unwrap();
+    engine.call(0, unsafe { DeferredCall::new(count, data) }).unwrap();
     while !ticket.is_done() {
         engine.poll();
     }
@@ -388,14 +388,14 @@ fn a_poll_that_completes_wakes_a_waiter_for_room() {
 #[test]
 fn the_first_waiter_for_room_is_woken_first() {
     const WAITERS: usize = 3;
-    let (room, order) = (Room::new(), std::sync::Mutex::new(Vec::new()));
+    let (room, order) = (WaiterStack::new(), std::sync::Mutex::new(Vec::new()));
     // Each waiter parks inside the sleep of the previous one; the innermost makes
     // room.
-    fn wait(number: usize, room: &Room, order: &std::sync::Mutex<Vec<usize>>) {
+    fn wait(number: usize, room: &WaiterStack, order: &std::sync::Mutex<Vec<usize>>) {
         if number == WAITERS {
             return room.made();
         }
-        struct Numbered<'a>(usize, &'a Room, &'a std::sync::Mutex<Vec<usize>>);
+        struct Numbered<'a>(usize, &'a WaiterStack, &'a std::sync::Mutex<Vec<usize>>);
         // SAFETY: there is one thread, which goes on when all were woken.
         unsafe impl Wait for Numbered<'_> {
             unsafe fn sleep(&self, _: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
@@ -419,7 +419,7 @@ fn the_first_waiter_for_room_is_woken_first() {
 
 #[test]
 fn made_room_wakes_a_waiter() {
-    let room = Room::new();
+    let room = WaiterStack::new();
     let free = AtomicU64::new(0);
     thread::scope(|scope| {
         for _ in 0..3 {

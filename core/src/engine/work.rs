@@ -10,20 +10,20 @@ pub enum Work {
     Op(Op),
     /// A function to be called: one that no other thread may run while the
     /// endpoint is worked, or that must run on the thread that owns the endpoint.
-    Call(Call),
+    Call(DeferredCall),
 }
 
 /// A foreign call: a function and its argument.
 #[derive(Clone, Copy)]
-pub struct Call {
+pub struct DeferredCall {
     run: unsafe fn(*mut ()),
     data: *mut (),
 }
 
 // SAFETY: `new` demands that the call be sound on any thread.
-unsafe impl Send for Call {}
+unsafe impl Send for DeferredCall {}
 
-impl Call {
+impl DeferredCall {
     /// Makes a call of `run(data)`, which is made once.
     ///
     /// # Safety
@@ -41,9 +41,9 @@ impl Call {
     }
 }
 
-impl fmt::Debug for Call {
+impl fmt::Debug for DeferredCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Call({:p})", self.data)
+        write!(f, "DeferredCall({:p})", self.data)
     }
 }
 

@@ -12,7 +12,7 @@
 //!
 //! A key carries the generation of its table slot. So a key that outlived its region
 //! gives [`AddrError::StaleKey`], and never leads to another region's memory. When a
-//! rank has died, the generations in its table are cleared (struck out), so that one
+//! rank has died, the generations in its table are cleared, so that one
 //! comparison on the data path checks both the key and the rank.
 
 mod rank;
@@ -35,7 +35,7 @@ use core::ptr::NonNull;
 ///
 /// `allocate` must return memory of at least the layout's size and alignment, and no
 /// other code may use this memory until it is released with the same layout.
-pub unsafe trait Memory: Sync {
+pub unsafe trait MemorySource: Sync {
     /// Allocates memory of this layout, with unspecified content; `None` if there is
     /// no memory left.
     fn allocate(&self, layout: Layout) -> Option<NonNull<u8>>;

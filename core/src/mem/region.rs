@@ -6,7 +6,7 @@
 //!
 //!  free ──register──► live = last = generation     (owner only)
 //!  live ──unregister► live = 0                     (owner only)
-//!  any  ──strike────► live = 0, and dead is set    (the rank that sees the death)
+//!  any  ──mark_dead─► live = 0, and dead is set    (the rank that sees the death)
 //! ```
 //!
 //! A reader compares `live` with its key's generation before *and* after it loads
@@ -17,7 +17,8 @@
 //! Progress: `resolve` is wait-free, `register` and `unregister` are lock-free.
 
 use super::{AddrError, Agent, Rank, RegionKey, RemoteAddr};
-use crate::sync::{AtomicU32, AtomicU64, Ordering, fence, mutant};
+use crate::mutate;
+use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
 use core::fmt;
 use core::ptr::NonNull;
 
@@ -108,11 +109,11 @@ pub struct RegionTable<const N: usize> {
     dead: AtomicU32,
     cursor: AtomicU32,
     _line: [u32; 14],
-    slots: [Slot; N],
+    slots: [RegionSlot; N],
 }
 
 #[repr(C, align(32))]
-struct Slot {
+struct RegionSlot {
     live: AtomicU32,
     last: AtomicU32,
     access: AtomicU32,
@@ -129,7 +130,7 @@ impl<const N: usize> RegionTable<N> {
             dead: AtomicU32::new(0),
             cursor: AtomicU32::new(0),
             _line: [0; 14],
-            slots: [const { Slot::new() }; N],
+            slots: [const { RegionSlot::new() }; N],
         }
     }
 
@@ -140,7 +141,7 @@ impl<const N: usize> RegionTable<N> {
             dead: AtomicU32::new(0),
             cursor: AtomicU32::new(0),
             _line: [0; 14],
-            slots: core::array::from_fn(|_| Slot::new()),
+            slots: core::array::from_fn(|_| RegionSlot::new()),
         }
     }
 
@@ -297,7 +298,7 @@ impl<const N: usize> RegionTable<N> {
     }
 
     /// Makes every key of this rank stale and records the cause: the rank has died.
-    pub fn strike(&self) {
+    pub fn mark_dead(&self) {
         // SeqCst, and so Release: `dead` is set before the keys become stale,
         // because a reader that finds a stale key then reads `dead`.
         self.dead.store(1, Ordering::SeqCst);
@@ -306,8 +307,8 @@ impl<const N: usize> RegionTable<N> {
         }
     }
 
-    /// Whether the rank was declared dead by [`strike`](Self::strike).
-    pub fn is_struck(&self) -> bool {
+    /// Whether the rank was declared dead by [`mark_dead`](Self::mark_dead).
+    pub fn is_marked_dead(&self) -> bool {
         self.dead.load(Ordering::SeqCst) != 0
     }
 
@@ -342,11 +343,7 @@ impl<const N: usize> RegionTable<N> {
         let access = slot.access.load(Ordering::Relaxed);
         // Acquire: pairs with the Release fence in `publish`.
         fence(Ordering::Acquire);
-        let after = if mutant("region_no_second_look") {
-            before
-        } else {
-            slot.live.load(Ordering::Relaxed)
-        };
+        let after = mutate!("region_no_second_look": slot.live.load(Ordering::Relaxed) => before);
         let life = addr.key.life();
         if before != life
             || after != life
@@ -365,13 +362,10 @@ impl<const N: usize> RegionTable<N> {
     #[cold]
     #[inline(never)]
     fn refuse(&self, addr: RemoteAddr, bytes: u64, live: bool) -> AddrError {
-        if !mutant("region_refuse_unfenced") {
-            // Acquire: pairs with `strike`. The second load of `live` was relaxed;
-            // if it returned a value that `strike` wrote, this fence makes `dead`
-            // visible.
-            fence(Ordering::Acquire);
-        }
-        if self.is_struck() {
+        // Acquire: pairs with `mark_dead`. The second load of `live` was relaxed; if it
+        // returned a value that `mark_dead` wrote, this fence makes `dead` visible.
+        mutate!("region_refuse_unfenced": fence(Ordering::Acquire) => ());
+        if self.is_marked_dead() {
             return AddrError::PeerLost { rank: addr.rank };
         }
         if !live || addr.key.generation() == 0 {
@@ -409,7 +403,7 @@ impl<const N: usize> RegionTable<N> {
     }
 }
 
-impl Slot {
+impl RegionSlot {
     /// Publishes a region in a claimed slot.
     fn publish(&self, key: RegionKey, base: NonNull<u8>, bytes: u64, access: Access) {
         self.last.store(key.generation(), Ordering::Relaxed);
@@ -419,12 +413,8 @@ impl Slot {
         self.base.store(base.as_ptr() as u64, Ordering::Relaxed);
         self.bytes.store(bytes, Ordering::Relaxed);
         self.access.store(access as u32, Ordering::Relaxed);
-        let publish = if mutant("region_publish_relaxed") {
-            Ordering::Relaxed
-        } else {
-            // Release: pairs with the first Acquire in `resolve`.
-            Ordering::Release
-        };
+        // Release: pairs with the first Acquire in `resolve`.
+        let publish = mutate!("region_publish_relaxed": Ordering::Release => Ordering::Relaxed);
         self.live.store(key.life(), publish);
     }
 
@@ -466,7 +456,7 @@ impl<const N: usize> fmt::Debug for RegionTable<N> {
 }
 
 #[cfg(not(tsumugi_loom))]
-const _: () = assert!(size_of::<Slot>() == 32 && size_of::<RegionTable<4>>() == 64 + 4 * 32);
+const _: () = assert!(size_of::<RegionSlot>() == 32 && size_of::<RegionTable<4>>() == 64 + 4 * 32);
 
 #[cfg(all(test, not(tsumugi_loom)))]
 mod tests;

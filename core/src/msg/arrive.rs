@@ -4,27 +4,27 @@
 //! The machine trusts a length, an address or a name in a packet only as far as
 //! its own tables allow: an invalid packet is counted and dropped.
 
-use super::list::List;
-use super::machine::Machine;
+use super::list::IndexList;
+use super::machine::MessageMachine;
 use super::outcome::Label;
-use super::packet::{Kind, Packet};
-use super::setup::Design;
-use super::tables::{Offered, State, Unexpected};
-use super::wire::Wire;
+use super::packet::{Packet, PacketKind};
+use super::shape::MatchingDesign;
+use super::tables::{OfferState, RequestState, UnexpectedMessage};
+use super::wire::LaneTransport;
 use crate::mem::PeerIndex;
-use crate::sync::mutant;
+use crate::mutate;
 
-impl Machine<'_> {
+impl MessageMachine<'_> {
     /// Takes the packets in the lane from a rank. Returns whether there was one.
     #[inline]
-    pub(super) fn drain<W: Wire>(&mut self, wire: &mut W, from: usize) -> bool {
+    pub(super) fn drain<W: LaneTransport>(&mut self, wire: &mut W, from: usize) -> bool {
         // Read before the lane is looked at: see `mirror`.
         let Some(peer) = self.tables.peers.get(from) else { return false };
         let taken_there = peer.taken_there;
         let rank = PeerIndex(from as u32);
         if wire.peek(rank).is_none() {
             self.drop_log(from, taken_there);
-            self.feed(wire, from);
+            self.answer_starved(wire, from);
             return false;
         }
         if self.tables.peers[from].lost {
@@ -46,7 +46,7 @@ impl Machine<'_> {
         if self.recent[0] != from as u32 {
             self.remember(from as u32);
         }
-        self.feed(wire, from);
+        self.answer_starved(wire, from);
         self.settle(wire, from);
         true
     }
@@ -54,14 +54,14 @@ impl Machine<'_> {
     /// Returns credits to the sender, if there are many or the sender waits for
     /// them.
     #[inline(always)]
-    pub(super) fn settle<W: Wire>(&mut self, wire: &mut W, from: usize) {
+    pub(super) fn settle<W: LaneTransport>(&mut self, wire: &mut W, from: usize) {
         let rank = PeerIndex(from as u32);
         let untold = wire.untold(rank);
         let is_starved = wire.is_starved(rank);
         let peer = &mut self.tables.peers[from];
-        if !peer.stirred {
-            peer.stirred = true;
-            self.stirred.push(self.tables.peers, from);
+        if !peer.credits_due {
+            peer.credits_due = true;
+            self.credits_due.push(self.tables.peers, from);
         }
         let peer = &mut self.tables.peers[from];
         let matched = peer.here.matched.wrapping_sub(peer.told.matched);
@@ -69,7 +69,7 @@ impl Machine<'_> {
             || matched >= self.shape.quota.div_ceil(4)
             || peer.here.slots != peer.told.slots;
         if is_much || is_starved && self.owes(wire, from) {
-            self.tell(wire, from);
+            self.return_credits(wire, from);
         }
     }
 
@@ -78,7 +78,7 @@ impl Machine<'_> {
     /// with a known receive may always go; and grants the sender more, if it has
     /// used its quota up.
     #[inline(always)]
-    pub(super) fn feed<W: Wire>(&mut self, wire: &mut W, from: usize) {
+    pub(super) fn answer_starved<W: LaneTransport>(&mut self, wire: &mut W, from: usize) {
         let is_wanted = !self.tables.peers[from].posted.is_empty()
             || !self.any_posted.is_empty()
             || self.is_probed;
@@ -88,25 +88,26 @@ impl Machine<'_> {
     }
 
     #[cold]
-    fn grant<W: Wire>(&mut self, wire: &mut W, from: usize) {
+    fn grant<W: LaneTransport>(&mut self, wire: &mut W, from: usize) {
         let peer = &mut self.tables.peers[from];
         if peer.lost {
             return;
         }
         let unmatched = peer.here.taken.wrapping_sub(peer.here.matched);
-        if unmatched >= self.shape.quota && self.spare > 0 && !mutant("msg_nothing_granted") {
+        let is_due = unmatched >= self.shape.quota && self.spare > 0;
+        if mutate!("msg_nothing_granted": is_due => false) {
             let more = self.spare.min(self.shape.quota).min(GRANT);
             self.spare -= more;
             self.is_probed = false;
             peer.granted += more;
             peer.here.matched = peer.here.matched.wrapping_add(more);
-            self.tell(wire, from);
+            self.return_credits(wire, from);
         }
         self.urge_offers(from);
         let peer = &mut self.tables.peers[from];
-        if peer.unoffered > 0 && self.design == Design::Mirror {
+        if peer.unoffered > 0 && self.design == MatchingDesign::Mirror {
             peer.revisit = true;
-            self.rouse(from);
+            self.schedule_pump(from);
         }
     }
 
@@ -126,15 +127,15 @@ impl Machine<'_> {
     }
 
     /// Returns whether credits are owed to the sender.
-    pub(super) fn owes<W: Wire>(&self, wire: &mut W, from: usize) -> bool {
+    pub(super) fn owes<W: LaneTransport>(&self, wire: &mut W, from: usize) -> bool {
         let peer = &self.tables.peers[from];
         let is_owed = peer.here != peer.told || wire.untold(PeerIndex(from as u32)) > 0;
-        is_owed || mutant("msg_answered_with_nothing")
+        mutate!("msg_answered_with_nothing": is_owed => true)
     }
 
     /// Returns credits to the sender. Never called with none: so a request for
     /// more stays open until there is more.
-    pub(super) fn tell<W: Wire>(&mut self, wire: &mut W, from: usize) {
+    pub(super) fn return_credits<W: LaneTransport>(&mut self, wire: &mut W, from: usize) {
         let peer = &mut self.tables.peers[from];
         peer.told = peer.here;
         if wire.give_back(PeerIndex(from as u32), peer.here) {
@@ -145,7 +146,12 @@ impl Machine<'_> {
     /// Takes a run of messages that are in their packets, as long as each is for
     /// the first receive of its source, which only this rank knows. Returns how
     /// many it took, `most` at most. This is the common case.
-    pub(super) fn take_run<W: Wire>(&mut self, wire: &mut W, from: usize, most: u32) -> u32 {
+    pub(super) fn take_run<W: LaneTransport>(
+        &mut self,
+        wire: &mut W,
+        from: usize,
+        most: u32,
+    ) -> u32 {
         let rank = PeerIndex(from as u32);
         let requests = &mut *self.tables.requests;
         let peer = &mut self.tables.peers[from];
@@ -160,8 +166,8 @@ impl Machine<'_> {
         {
             let entry = &mut requests[post];
             let label = Label { context: packet.context, tag: packet.tag };
-            let is_it = packet.kind == Kind::Inline && entry.takes(label);
-            if !is_it || entry.offered != Offered::No {
+            let is_it = packet.kind == PacketKind::Inline && entry.takes(label);
+            if !is_it || entry.offered != OfferState::No {
                 break;
             }
             let len = packet.inline_len();
@@ -170,10 +176,10 @@ impl Machine<'_> {
             entry.source = rank.0;
             entry.found_tag = label.tag;
             entry.size = len;
-            entry.state = State::Ended;
+            entry.state = RequestState::Ended;
             entry.listed = entry.watched;
             let is_watched = entry.watched;
-            next = List::<0>::after(requests, post);
+            next = IndexList::<0>::after(requests, post);
             if is_watched {
                 self.ended.push(requests, post);
             }
@@ -190,7 +196,7 @@ impl Machine<'_> {
     }
 
     #[inline(always)]
-    fn take_packet<W: Wire>(&mut self, wire: &mut W, from: usize, packet: &Packet) {
+    fn take_packet<W: LaneTransport>(&mut self, wire: &mut W, from: usize, packet: &Packet) {
         let rank = PeerIndex(from as u32);
         if packet.has(Packet::OFFER) {
             let offer = wire.offer(rank);
@@ -202,7 +208,7 @@ impl Machine<'_> {
             if self.has_board() {
                 return self.take_locked(wire, from, packet);
             }
-            if packet.kind == Kind::Inline {
+            if packet.kind == PacketKind::Inline {
                 return self.take_inline(wire, from, packet);
             }
         }
@@ -211,25 +217,22 @@ impl Machine<'_> {
 
     /// Counts a message on the board and lets it meet its receive in one hold of
     /// the lock.
-    fn take_locked<W: Wire>(&mut self, wire: &mut W, from: usize, packet: &Packet) {
-        if mutant("msg_expected_early") {
-            self.lock_board();
-            self.expect_next(from);
-            self.unlock_board();
-        }
+    fn take_locked<W: LaneTransport>(&mut self, wire: &mut W, from: usize, packet: &Packet) {
         self.lock_board();
-        if !mutant("msg_expected_early") {
-            self.expect_next(from);
-        }
+        self.expect_next(from);
+        mutate!("msg_expected_early": {} => {
+            self.unlock_board();
+            self.lock_board();
+        });
         match packet.kind {
-            Kind::Inline => self.take_inline(wire, from, packet),
+            PacketKind::Inline => self.take_inline(wire, from, packet),
             _ => self.take_other(wire, from, packet),
         }
         self.unlock_board();
     }
 
     #[inline(always)]
-    fn take_inline<W: Wire>(&mut self, wire: &mut W, from: usize, packet: &Packet) {
+    fn take_inline<W: LaneTransport>(&mut self, wire: &mut W, from: usize, packet: &Packet) {
         let label = Label { context: packet.context, tag: packet.tag };
         let len = packet.inline_len();
         if let Some(post) = self.find_post(from, label) {
@@ -242,23 +245,23 @@ impl Machine<'_> {
         }
     }
 
-    fn take_other<W: Wire>(&mut self, wire: &mut W, from: usize, packet: &Packet) {
+    fn take_other<W: LaneTransport>(&mut self, wire: &mut W, from: usize, packet: &Packet) {
         match packet.kind {
-            Kind::Eager => self.take_eager(wire, from, packet),
-            Kind::Direct => self.take_direct(wire, from, packet),
-            Kind::Rts => self.take_rts(wire, from, packet),
-            Kind::Copied => self.take_copied(wire, from, packet),
-            Kind::Fin => self.take_fin(from, packet),
-            Kind::Cts => self.take_cts(wire, from, packet),
-            Kind::Data => self.take_data(wire, from, packet),
-            Kind::Cancel => self.cancelled(wire, from, packet.id),
-            Kind::CancelAck => self.cancel_answered(from, packet.id),
-            Kind::Part => self.take_part(wire, from, packet),
-            Kind::Post | Kind::Inline => {}
+            PacketKind::Eager => self.take_eager(wire, from, packet),
+            PacketKind::Direct => self.take_direct(wire, from, packet),
+            PacketKind::Rts => self.take_rts(wire, from, packet),
+            PacketKind::Copied => self.take_copied(wire, from, packet),
+            PacketKind::Fin => self.take_fin(from, packet),
+            PacketKind::Cts => self.take_cts(wire, from, packet),
+            PacketKind::Data => self.take_data(wire, from, packet),
+            PacketKind::Cancel => self.cancelled(wire, from, packet.id),
+            PacketKind::CancelAck => self.cancel_answered(from, packet.id),
+            PacketKind::Part => self.take_part(wire, from, packet),
+            PacketKind::Post | PacketKind::Inline => {}
         }
     }
 
-    fn take_eager<W: Wire>(&mut self, wire: &mut W, from: usize, packet: &Packet) {
+    fn take_eager<W: LaneTransport>(&mut self, wire: &mut W, from: usize, packet: &Packet) {
         let slots = packet.b as u32 & self.shape.slot_mask();
         let len = packet.a.min(u64::from(slots.count_ones()) * u64::from(self.shape.slot_bytes));
         let label = Label { context: packet.context, tag: packet.tag };
@@ -271,13 +274,14 @@ impl Machine<'_> {
             return;
         }
         let named = Packet { b: slots.into(), ..*packet };
-        if self.unexpected(from, &named, len).is_some() && mutant("msg_slot_early") {
+        let is_kept = self.unexpected(from, &named, len).is_some();
+        mutate!("msg_slot_early": {} => if is_kept {
             self.tables.peers[from].here.slots ^= slots;
-        }
+        });
     }
 
-    fn take_direct<W: Wire>(&mut self, wire: &mut W, from: usize, packet: &Packet) {
-        let Some(post) = self.named(packet.id, from, State::Posted) else {
+    fn take_direct<W: LaneTransport>(&mut self, wire: &mut W, from: usize, packet: &Packet) {
+        let Some(post) = self.named(packet.id, from, RequestState::Posted) else {
             self.counts.dropped += 1;
             return;
         };
@@ -287,12 +291,12 @@ impl Machine<'_> {
         } else if packet.has(Packet::SPLIT) {
             self.take_split(wire, from, post);
         } else {
-            self.tables.requests[post].state = State::Coming;
+            self.tables.requests[post].state = RequestState::Coming;
             self.has_come(wire, from, (post, packet.b));
         }
     }
 
-    fn take_rts<W: Wire>(&mut self, wire: &mut W, from: usize, packet: &Packet) {
+    fn take_rts<W: LaneTransport>(&mut self, wire: &mut W, from: usize, packet: &Packet) {
         let label = Label { context: packet.context, tag: packet.tag };
         if let Some(post) = self.find_post(from, label) {
             self.meet(post, from, packet.tag, packet.a);
@@ -318,7 +322,7 @@ impl Machine<'_> {
     }
 
     fn unexpected(&mut self, from: usize, packet: &Packet, len: u64) -> Option<usize> {
-        let index = self.new_unexpected(Unexpected {
+        let index = self.new_unexpected(UnexpectedMessage {
             source: from as u32,
             tag: packet.tag,
             context: packet.context,
@@ -328,7 +332,7 @@ impl Machine<'_> {
             id: packet.id,
             len,
             b: packet.b,
-            ..Unexpected::EMPTY
+            ..UnexpectedMessage::EMPTY
         });
         if index.is_none() {
             self.counts.dropped += 1;

@@ -3,7 +3,7 @@
 /// The path that a message took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
-pub enum Path {
+pub enum MessagePath {
     /// Inside its packet.
     Inline,
     /// Through slots: two copies.
@@ -17,7 +17,7 @@ pub enum Path {
 
 /// Counts of the messages that a rank has sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct MessageCounts {
     messages: [[u64; BINS]; PATHS],
     bytes: [u64; PATHS],
     /// Invalid packets, which were dropped.
@@ -30,11 +30,11 @@ pub struct Counts {
     /// rank does not reach.
     pub by_kernel: u64,
     /// Long messages sent that went through slots, because neither rank reaches
-    /// the other's buffer: [`Path::Rendezvous`] with two copies.
+    /// the other's buffer: [`MessagePath::Rendezvous`] with two copies.
     pub through_slots: u64,
 }
 
-impl Path {
+impl MessagePath {
     /// All paths.
     pub const ALL: [Self; PATHS] = [Self::Inline, Self::Eager, Self::Direct, Self::Rendezvous];
 
@@ -49,18 +49,18 @@ impl Path {
     }
 }
 
-impl Counts {
+impl MessageCounts {
     /// The longest message of each bin; longer messages are in the last bin.
     pub const BINS: [u64; BINS - 1] =
         [256, 1 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10];
 
     /// Returns the messages that took this path, by bin.
-    pub const fn messages(&self, path: Path) -> &[u64; BINS] {
+    pub const fn messages(&self, path: MessagePath) -> &[u64; BINS] {
         &self.messages[path as usize]
     }
 
     /// Returns the bytes of the messages that took this path.
-    pub const fn bytes(&self, path: Path) -> u64 {
+    pub const fn bytes(&self, path: MessagePath) -> u64 {
         self.bytes[path as usize]
     }
 
@@ -70,7 +70,7 @@ impl Counts {
     }
 
     #[inline(always)]
-    pub(super) fn sent(&mut self, path: Path, len: u64) {
+    pub(super) fn sent(&mut self, path: MessagePath, len: u64) {
         self.messages[path as usize][bin(len)] += 1;
         self.bytes[path as usize] += len;
     }
@@ -78,10 +78,10 @@ impl Counts {
 
 #[inline(always)]
 fn bin(len: u64) -> usize {
-    if len <= Counts::BINS[0] {
+    if len <= MessageCounts::BINS[0] {
         return 0;
     }
-    Counts::BINS.iter().position(|max| len <= *max).unwrap_or(BINS - 1)
+    MessageCounts::BINS.iter().position(|max| len <= *max).unwrap_or(BINS - 1)
 }
 
 const BINS: usize = 8;
@@ -93,24 +93,26 @@ mod tests {
 
     #[test]
     fn bins_end_at_their_maxima() {
-        for (index, max) in Counts::BINS.into_iter().enumerate() {
+        for (index, max) in MessageCounts::BINS.into_iter().enumerate() {
             assert_eq!((bin(max), bin(max + 1)), (index, index + 1), "{max}");
         }
         assert_eq!((bin(0), bin(u64::MAX)), (0, 7));
     }
     #[test]
     fn sent_messages_are_counted_by_path_and_size() {
-        let mut counts = Counts::default();
-        for (path, len) in [(Path::Inline, 0), (Path::Inline, 256), (Path::Direct, 257)] {
+        let mut counts = MessageCounts::default();
+        for (path, len) in
+            [(MessagePath::Inline, 0), (MessagePath::Inline, 256), (MessagePath::Direct, 257)]
+        {
             counts.sent(path, len);
         }
-        counts.sent(Path::Rendezvous, 1 << 20);
-        counts.sent(Path::Rendezvous, 3);
-        assert_eq!(counts.messages(Path::Inline), &[2, 0, 0, 0, 0, 0, 0, 0]);
-        assert_eq!(counts.messages(Path::Eager), &[0; BINS]);
-        assert_eq!(counts.messages(Path::Direct), &[0, 1, 0, 0, 0, 0, 0, 0]);
-        assert_eq!(counts.messages(Path::Rendezvous), &[1, 0, 0, 0, 0, 0, 0, 1]);
-        assert_eq!(Path::ALL.map(|path| counts.bytes(path)), [256, 0, 257, (1 << 20) + 3]);
+        counts.sent(MessagePath::Rendezvous, 1 << 20);
+        counts.sent(MessagePath::Rendezvous, 3);
+        assert_eq!(counts.messages(MessagePath::Inline), &[2, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(counts.messages(MessagePath::Eager), &[0; BINS]);
+        assert_eq!(counts.messages(MessagePath::Direct), &[0, 1, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(counts.messages(MessagePath::Rendezvous), &[1, 0, 0, 0, 0, 0, 0, 1]);
+        assert_eq!(MessagePath::ALL.map(|path| counts.bytes(path)), [256, 0, 257, (1 << 20) + 3]);
         assert_eq!(counts.total(), 5);
     }
 }

@@ -11,18 +11,18 @@
 //! All ranks have the same layout. This is the only place where addresses become
 //! memory: the caller is responsible for each address that it passes.
 
-use super::line::{Lane, LaneReceiver, LaneSender, Line, NeedLine, ReturnLine};
-use super::packet::{INLINE_WORDS, Load, Offer, Packet};
-use super::setup::{SetupError, Shape};
-use super::split::{Side, Split};
-use super::wire::{Copy, Returned, Wire};
+use super::line::{Lane, LaneLine, LaneReceiver, LaneSender, NeedLine, ReturnLine};
+use super::packet::{INLINE_WORDS, Offer, Packet, PacketLoad};
+use super::shape::{MessageShape, SetupError};
+use super::split::{Split, SplitSide};
+use super::wire::{Copy, LaneTransport, Returned};
 use crate::mem::{LocalRank, PeerIndex};
 use core::fmt;
 use core::ptr::{self, NonNull};
 
 /// The lanes of one rank: from its peers, and to them.
-pub struct Lanes<'t> {
-    shape: Shape,
+pub struct NodeLanes<'t> {
+    shape: MessageShape,
     own: LocalRank,
     ends: &'t mut [LaneEnd],
 }
@@ -30,18 +30,18 @@ pub struct Lanes<'t> {
 /// Both lanes between this rank and a peer.
 #[derive(Debug, Default)]
 pub struct LaneEnd {
-    from: Option<Incoming>,
-    to: Option<Outgoing>,
+    from: Option<LaneFromPeer>,
+    to: Option<LaneToPeer>,
 }
 
 #[derive(Debug)]
-struct Incoming {
+struct LaneFromPeer {
     lane: LaneReceiver<'static>,
     slots: NonNull<u8>,
 }
 
 #[derive(Debug)]
-struct Outgoing {
+struct LaneToPeer {
     lane: LaneSender<'static>,
     slots: NonNull<u8>,
     /// Lines that this rank had taken from the peer when it sent the last packet
@@ -49,7 +49,7 @@ struct Outgoing {
     heard: u32,
 }
 
-impl Shape {
+impl MessageShape {
     /// Alignment of the memory of lanes.
     pub const ALIGN: usize = 64;
 
@@ -64,7 +64,7 @@ impl Shape {
     }
 
     const fn slots_at(&self) -> usize {
-        (self.lines as usize + 2) * size_of::<Line>()
+        (self.lines as usize + 2) * size_of::<LaneLine>()
     }
 }
 
@@ -73,7 +73,7 @@ impl LaneEnd {
     pub const EMPTY: Self = Self { from: None, to: None };
 }
 
-impl<'t> Lanes<'t> {
+impl<'t> NodeLanes<'t> {
     /// Makes the lanes of `rank`, which are in `memory`; it cannot send to any
     /// peer yet.
     ///
@@ -84,10 +84,10 @@ impl<'t> Lanes<'t> {
     ///
     /// # Safety
     ///
-    /// `memory` points to [`memory_size`](Shape::memory_size) bytes, aligned to
-    /// [`Shape::ALIGN`] and zero until a peer writes to them. They live as long
+    /// `memory` points to [`memory_size`](MessageShape::memory_size) bytes, aligned to
+    /// [`MessageShape::ALIGN`] and zero until a peer writes to them. They live as long
     /// as `ends` are used, and are used only for the lanes of this rank and this
-    /// shape, by one `Lanes` on each side.
+    /// shape, by one `NodeLanes` on each side.
     ///
     /// Every address that is given to the machine over these lanes is in memory
     /// that lives, and that the machine may read or write, for as long as the
@@ -95,7 +95,7 @@ impl<'t> Lanes<'t> {
     /// reach.
     pub unsafe fn new(
         own: LocalRank,
-        shape: Shape,
+        shape: MessageShape,
         memory: NonNull<u8>,
         ends: &'t mut [LaneEnd],
     ) -> Result<Self, SetupError> {
@@ -109,10 +109,10 @@ impl<'t> Lanes<'t> {
         for (index, end) in ends[..needed].iter_mut().enumerate() {
             // SAFETY: inside `memory`, as the caller of `new` promises.
             let (lane, slots) = unsafe { lane_at(shape, memory, index) };
-            // SAFETY: the only receiver: the caller promises one `Lanes` on each
+            // SAFETY: the only receiver: the caller promises one `NodeLanes` on each
             // side.
             let lane = unsafe { LaneReceiver::new(lane) };
-            *end = LaneEnd { from: Some(Incoming { lane, slots }), to: None };
+            *end = LaneEnd { from: Some(LaneFromPeer { lane, slots }), to: None };
         }
         Ok(Self { shape, own, ends })
     }
@@ -133,7 +133,7 @@ impl<'t> Lanes<'t> {
         let (lane, slots) = unsafe { lane_at(self.shape, memory, self.own.0 as usize) };
         // SAFETY: the only sender: the caller promises one call for each peer.
         let lane = unsafe { LaneSender::new(lane) };
-        self.ends[peer.0 as usize].to = Some(Outgoing { lane, slots, heard: 0 });
+        self.ends[peer.0 as usize].to = Some(LaneToPeer { lane, slots, heard: 0 });
     }
 
     /// Returns the split word of the lane to a rank (if this rank sends) or from
@@ -142,28 +142,33 @@ impl<'t> Lanes<'t> {
     /// # Panics
     ///
     /// If the peer's lanes are not [connected](Self::connect).
-    pub fn split(&self, peer: PeerIndex, side: Side) -> &'static Split {
+    pub fn split(&self, peer: PeerIndex, side: SplitSide) -> &'static Split {
         let end = &self.ends[peer.0 as usize];
         match side {
-            Side::Sender => end.to.as_ref().expect(CONNECTED).lane.split(),
-            Side::Receiver => end.from.as_ref().expect(CONNECTED).lane.split(),
+            SplitSide::Sender => end.to.as_ref().expect(CONNECTED).lane.split(),
+            SplitSide::Receiver => end.from.as_ref().expect(CONNECTED).lane.split(),
         }
     }
 
     #[inline(always)]
-    fn from(&mut self, rank: PeerIndex) -> &mut Incoming {
+    fn from(&mut self, rank: PeerIndex) -> &mut LaneFromPeer {
         self.ends[rank.0 as usize].from.as_mut().expect("each peer has a receiving end")
     }
 
     #[inline(always)]
-    fn to(&mut self, rank: PeerIndex) -> &mut Outgoing {
+    fn to(&mut self, rank: PeerIndex) -> &mut LaneToPeer {
         self.ends[rank.0 as usize].to.as_mut().expect(CONNECTED)
     }
 
     /// Calls `each` for each slot of a set that has bytes: with the slot's
     /// offset, the offset of its bytes in the message of `len` bytes, and their
     /// number.
-    fn each_slot(shape: Shape, slots: u32, len: u64, mut each: impl FnMut(usize, usize, usize)) {
+    fn each_slot(
+        shape: MessageShape,
+        slots: u32,
+        len: u64,
+        mut each: impl FnMut(usize, usize, usize),
+    ) {
         let size = shape.slot_bytes as usize;
         let (mut rest, mut at) = (slots & shape.slot_mask(), 0);
         while rest != 0 && at < len as usize {
@@ -174,7 +179,7 @@ impl<'t> Lanes<'t> {
     }
 }
 
-impl Wire for Lanes<'_> {
+impl LaneTransport for NodeLanes<'_> {
     #[inline(always)]
     fn has_room(&mut self, to: PeerIndex, lines: u32) -> bool {
         match &mut self.ends[to.0 as usize].to {
@@ -184,10 +189,10 @@ impl Wire for Lanes<'_> {
     }
 
     #[inline(always)]
-    fn push(&mut self, to: PeerIndex, packet: &Packet, load: Load) {
+    fn push(&mut self, to: PeerIndex, packet: &Packet, load: PacketLoad) {
         let (at, len) = match load {
-            Load::Inline(at) => (at, usize::from(packet.count)),
-            Load::Empty | Load::Offer(_) => (0, 0),
+            PacketLoad::Inline(at) => (at, usize::from(packet.count)),
+            PacketLoad::Empty | PacketLoad::Offer(_) => (0, 0),
         };
         let LaneEnd { from, to } = &mut self.ends[to.0 as usize];
         let heard = from.as_ref().map_or(0, |incoming| incoming.lane.taken());
@@ -300,11 +305,11 @@ impl Wire for Lanes<'_> {
     }
 
     fn split_to(&mut self, to: PeerIndex, id: u32) -> bool {
-        self.split(to, Side::Sender).open(id)
+        self.split(to, SplitSide::Sender).open(id)
     }
 
     fn split_from(&mut self, from: PeerIndex, id: u32) -> bool {
-        self.split(from, Side::Receiver).open(id)
+        self.split(from, SplitSide::Receiver).open(id)
     }
 
     fn copy(&mut self, copy: &Copy) {
@@ -320,9 +325,9 @@ impl Wire for Lanes<'_> {
 // thread at a time uses them.
 unsafe impl Send for LaneEnd {}
 
-impl fmt::Debug for Lanes<'_> {
+impl fmt::Debug for NodeLanes<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Lanes({}, {:?})", self.own, self.shape)
+        write!(f, "NodeLanes({}, {:?})", self.own, self.shape)
     }
 }
 
@@ -330,14 +335,18 @@ impl fmt::Debug for Lanes<'_> {
 ///
 /// # Safety
 ///
-/// As for [`Lanes::new`].
-unsafe fn lane_at(shape: Shape, memory: NonNull<u8>, index: usize) -> (Lane<'static>, NonNull<u8>) {
+/// As for [`NodeLanes::new`].
+unsafe fn lane_at(
+    shape: MessageShape,
+    memory: NonNull<u8>,
+    index: usize,
+) -> (Lane<'static>, NonNull<u8>) {
     let lines = shape.lines as usize;
     // SAFETY: the lane of a rank of the shape lies inside the memory; zero bytes
     // are valid lines; all of it is written through atomics and cells.
     unsafe {
         let start = memory.add(index * shape.lane_bytes());
-        let line: *const Line = start.as_ptr().cast();
+        let line: *const LaneLine = start.as_ptr().cast();
         let lane = Lane {
             lines: core::slice::from_raw_parts(line, lines),
             returned: &*line.add(lines).cast::<ReturnLine>(),

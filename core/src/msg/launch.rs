@@ -1,97 +1,35 @@
 //! Sending a message: the choice of its path, and its packet.
 
-use super::count::Path;
-use super::machine::Machine;
-use super::mirror::Claim;
-use super::outcome::{Bytes, Label};
-use super::packet::{Kind, Load, Packet};
-use super::send::COPY_BYTES_MAX;
-use super::setup::Design;
-use super::tables::{Due, Entry, State};
-use super::wire::{Copy, Wire};
+use super::count::MessagePath;
+use super::machine::MessageMachine;
+use super::mirror::ClaimedOffer;
+use super::outcome::{Label, MessageBytes};
+use super::outgoing::{Launched, OutgoingMessage};
+use super::packet::{Packet, PacketKind, PacketLoad};
+use super::shape::MatchingDesign;
+use super::tables::RequestState;
+use super::wire::{Copy, LaneTransport};
 use crate::mem::PeerIndex;
-use crate::sync::mutant;
+use crate::mutate;
 
-/// A message that is to be sent.
-#[derive(Clone, Copy)]
-pub(super) struct Outgoing {
-    pub(super) to: PeerIndex,
-    pub(super) label: Label,
-    pub(super) bytes: Bytes,
-    /// The request of the message, if it had to wait for room.
-    pub(super) entry: Option<usize>,
-}
-
-/// Result of an attempt to send.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Launched {
-    /// The message was sent, and its buffer is not needed any more.
-    Done,
-    /// This request still needs the buffer.
-    Running(usize),
-    /// The lane has no free lines.
-    NoLines,
-    /// Too many messages to the peer are without a receive.
-    NoQuota,
-    /// The log has no place. The mirror was not searched for a receive of this
-    /// message. So it must not be searched for a later message either: if the log
-    /// had a place by then, the later message would take that receive.
-    NoLog,
-    /// There is no free request.
-    NoRequest,
-}
-
-impl Outgoing {
-    /// Makes the message of a request that waits.
-    pub(super) fn of(request: &Entry, index: usize) -> Self {
-        Self {
-            to: PeerIndex(request.peer),
-            label: Label { context: request.context, tag: request.tag },
-            bytes: Bytes { at: request.at, len: request.len, in_reach: request.in_reach },
-            entry: Some(index),
-        }
-    }
-
-    /// Returns the packet of the message, without the place of its bytes.
-    #[inline]
-    pub(super) const fn packet(&self, kind: Kind) -> Packet {
-        let Label { context, tag } = self.label;
-        Packet { context, tag, a: self.bytes.len, ..Packet::new(kind) }
-    }
-
-    /// Returns the request of the message.
-    pub(super) const fn request(&self, state: State) -> Entry {
-        let Self { to, label, bytes, .. } = *self;
-        Entry {
-            state,
-            peer: to.0,
-            source: to.0,
-            tag: label.tag,
-            found_tag: label.tag,
-            context: label.context,
-            at: bytes.at,
-            len: bytes.len,
-            size: bytes.len,
-            in_reach: bytes.in_reach,
-            due: Due::Nothing,
-            ..Entry::EMPTY
-        }
-    }
-}
-
-impl Machine<'_> {
+impl MessageMachine<'_> {
     /// Sends a message if there is room.
-    pub(super) fn launch<W: Wire>(&mut self, wire: &mut W, out: &Outgoing) -> Launched {
-        let Outgoing { to, label, bytes, entry } = *out;
+    pub(super) fn launch<W: LaneTransport>(
+        &mut self,
+        wire: &mut W,
+        out: &OutgoingMessage,
+    ) -> Launched {
+        let OutgoingMessage { to, label, bytes, entry } = *out;
         let peer = &self.tables.peers[to.0 as usize];
         let is_short = bytes.len <= u64::from(peer.thresholds.inline_max);
         let unmatched = peer.sent.wrapping_sub(peer.matched_there);
-        let mut is_full = unmatched >= self.shape.quota && !mutant("msg_quota_ignored");
+        let mut is_full = mutate!("msg_quota_ignored": unmatched >= self.shape.quota => false);
         // Other messages wait: this one may pass them if they do not match its
         // receive.
         let passes = match entry {
-            Some(_) if mutant("msg_quota_raced") => false,
-            Some(index) => peer.waiting.first() != Some(index),
+            Some(index) => {
+                mutate!("msg_quota_raced": peer.waiting.first() != Some(index) => false)
+            }
             None => false,
         };
         if is_full || peer.sent.wrapping_sub(peer.log_low) >= self.shape.log_len() {
@@ -130,23 +68,23 @@ impl Machine<'_> {
         launched
     }
 
-    fn waits_no_more(&mut self, out: &Outgoing) {
+    fn waits_no_more(&mut self, out: &OutgoingMessage) {
         if let Some(index) = out.entry {
             self.tables.peers[out.to.0 as usize].waiting.remove(self.tables.requests, index);
         }
     }
 
-    fn launch_long<W: Wire>(
+    fn launch_long<W: LaneTransport>(
         &mut self,
         wire: &mut W,
-        out: &Outgoing,
-        claim: Option<Claim>,
+        out: &OutgoingMessage,
+        claim: Option<ClaimedOffer>,
     ) -> Launched {
-        let Outgoing { to, bytes, .. } = *out;
+        let OutgoingMessage { to, bytes, .. } = *out;
         let thresholds = self.tables.peers[to.0 as usize].thresholds;
-        if let Some(Claim { id, at: Some(at), room }) = claim {
+        if let Some(ClaimedOffer { id, at: Some(at), room }) = claim {
             if self.splits(wire, to, &bytes, (id, room)) {
-                self.counts.sent(Path::Direct, bytes.len);
+                self.counts.sent(MessagePath::Direct, bytes.len);
                 return self.launch_split(wire, out, (id, at, room));
             }
             if let Some(streaming) = self.streams(to, &bytes) {
@@ -160,10 +98,10 @@ impl Machine<'_> {
             && let Some(slots) = self.take_slots(wire, to, bytes.len, self.shape.slots_reserved())
         {
             wire.write_slots(to, slots, bytes.at, bytes.len);
-            let mut packet = out.packet(Kind::Eager);
+            let mut packet = out.packet(PacketKind::Eager);
             packet.b = u64::from(slots);
             self.push_message(wire, out, packet);
-            self.counts.sent(Path::Eager, bytes.len);
+            self.counts.sent(MessagePath::Eager, bytes.len);
             return Launched::Done;
         }
         self.launch_told(wire, out)
@@ -172,7 +110,7 @@ impl Machine<'_> {
     /// Returns whether bytes that go straight into a known buffer go past the
     /// cache (non-temporal stores). `None`: they do not go straight.
     #[inline]
-    pub(super) fn streams(&self, to: PeerIndex, bytes: &Bytes) -> Option<bool> {
+    pub(super) fn streams(&self, to: PeerIndex, bytes: &MessageBytes) -> Option<bool> {
         let thresholds = &self.tables.peers[to.0 as usize].thresholds;
         if bytes.len <= u64::from(thresholds.inline_max) {
             return None;
@@ -190,21 +128,21 @@ impl Machine<'_> {
     /// second packet reports the rest. For a long message the packet keeps the
     /// message's place in the lane during the copy, so that no later message has
     /// to wait.
-    fn launch_direct<W: Wire>(
+    fn launch_direct<W: LaneTransport>(
         &mut self,
         wire: &mut W,
-        out: &Outgoing,
+        out: &OutgoingMessage,
         (id, at, room): (u32, u64, u64),
         streaming: bool,
     ) -> Launched {
-        let Outgoing { to: peer, bytes, .. } = *out;
+        let OutgoingMessage { to: peer, bytes, .. } = *out;
         let len = bytes.len.min(room);
         let is_short = len <= COPY_BYTES_MAX;
         let half = self.tables.peers[peer.0 as usize].thresholds.half_of(len);
         let both = 2 + self.shape.reserve();
         let is_halved = is_short && half < len && wire.has_room(peer, both);
         let whole = Copy { peer, from: bytes.at, to: at, len, streaming, by_kernel: false };
-        let mut packet = out.packet(Kind::Direct);
+        let mut packet = out.packet(PacketKind::Direct);
         packet.id = id;
         if is_halved {
             wire.copy(&Copy { len: half, ..whole });
@@ -212,26 +150,24 @@ impl Machine<'_> {
         } else if is_short {
             wire.copy(&whole);
         }
-        if is_short && !is_halved || mutant("msg_done_early") {
+        if mutate!("msg_done_early": is_short && !is_halved => true) {
             packet.count = Packet::DONE;
         }
-        if is_short || !mutant("msg_direct_late") {
+        if mutate!("msg_direct_late": true => is_short) {
             self.push_message(wire, out, packet);
         }
-        self.counts.sent(Path::Direct, bytes.len);
+        self.counts.sent(MessagePath::Direct, bytes.len);
         if is_halved {
             let (from, to) = (whole.from + half, whole.to + half);
-            if !mutant("msg_half_is_all") {
-                wire.copy(&Copy { from, to, len: len - half, ..whole });
-            }
-            if !mutant("msg_half_untold") {
-                wire.push(peer, &Packet { id, ..Packet::new(Kind::Copied) }, Load::Empty);
-            }
+            let rest = Copy { from, to, len: len - half, ..whole };
+            mutate!("msg_half_is_all": wire.copy(&rest) => ());
+            let packet = Packet { id, ..Packet::new(PacketKind::Copied) };
+            mutate!("msg_half_untold": wire.push(peer, &packet, PacketLoad::Empty) => ());
         }
         if is_short {
             return Launched::Done;
         }
-        let index = self.request_of(out, State::Pushing);
+        let index = self.request_of(out, RequestState::Pushing);
         let request = &mut self.tables.requests[index];
         request.remote = id;
         request.far = Some(at);
@@ -242,11 +178,11 @@ impl Machine<'_> {
 
     /// Announces the message: sends the receiver the place of the bytes
     /// (rendezvous).
-    fn launch_told<W: Wire>(&mut self, wire: &mut W, out: &Outgoing) -> Launched {
-        let Outgoing { to, bytes, .. } = *out;
+    fn launch_told<W: LaneTransport>(&mut self, wire: &mut W, out: &OutgoingMessage) -> Launched {
+        let OutgoingMessage { to, bytes, .. } = *out;
         let kernel_from = self.tables.peers[to.0 as usize].thresholds.kernel_from;
-        let index = self.request_of(out, State::Told);
-        let mut packet = out.packet(Kind::Rts);
+        let index = self.request_of(out, RequestState::Told);
+        let mut packet = out.packet(PacketKind::Rts);
         packet.id = self.id(index);
         packet.b = bytes.at;
         packet.count = match bytes.in_reach {
@@ -255,16 +191,21 @@ impl Machine<'_> {
             false => 0,
         };
         self.push_message(wire, out, packet);
-        self.counts.sent(Path::Rendezvous, bytes.len);
+        self.counts.sent(MessagePath::Rendezvous, bytes.len);
         Launched::Running(index)
     }
 
     /// Pushes the packet of a message without inline bytes, together with the
     /// next offer.
     #[inline]
-    fn push_message<W: Wire>(&mut self, wire: &mut W, out: &Outgoing, mut packet: Packet) {
+    fn push_message<W: LaneTransport>(
+        &mut self,
+        wire: &mut W,
+        out: &OutgoingMessage,
+        mut packet: Packet,
+    ) {
         let offer = self.take_offer(out.to);
-        if matches!(offer, Load::Offer(_)) {
+        if matches!(offer, PacketLoad::Offer(_)) {
             packet.count |= Packet::OFFER;
         }
         wire.push(out.to, &packet, offer);
@@ -277,7 +218,7 @@ impl Machine<'_> {
         let peer = &mut self.tables.peers[to.0 as usize];
         let number = peer.sent;
         peer.sent = number.wrapping_add(1);
-        if self.design == Design::Mirror {
+        if self.design == MatchingDesign::Mirror {
             let len = self.shape.log_len();
             let at = to.0 as usize * len as usize + (number & (len - 1)) as usize;
             let logged = &mut self.tables.log[at];
@@ -290,7 +231,7 @@ impl Machine<'_> {
     }
 
     /// Returns the request of a message that goes on; a free one must be there.
-    pub(super) fn request_of(&mut self, out: &Outgoing, state: State) -> usize {
+    pub(super) fn request_of(&mut self, out: &OutgoingMessage, state: RequestState) -> usize {
         let index = out
             .entry
             .unwrap_or_else(|| self.new_entry(out.request(state)).expect("a request is free"));
@@ -298,3 +239,6 @@ impl Machine<'_> {
         index
     }
 }
+
+/// Longest copy that is made inside a call.
+pub const COPY_BYTES_MAX: u64 = 8 << 10;

@@ -26,12 +26,13 @@
 
 mod memory;
 
-pub use memory::{Lane, Line, NeedLine, ReturnLine};
+pub use memory::{Lane, LaneLine, NeedLine, ReturnLine};
 
-use super::packet::{FIRST_WORDS, INLINE_WORDS, LINE_WORDS, Load, Offer, Packet};
+use super::packet::{FIRST_WORDS, INLINE_WORDS, LINE_WORDS, Offer, Packet, PacketLoad};
 use super::split::Split;
 use super::wire::Returned;
-use crate::sync::{Ordering, fence, mutant};
+use crate::mutate;
+use crate::sync::{Ordering, fence};
 use core::fmt;
 
 /// The sending end of a lane.
@@ -94,15 +95,14 @@ impl<'m> LaneSender<'m> {
     /// Puts a packet into the lane; there must be room. `inline` returns words of
     /// the inline bytes by their number.
     #[inline(always)]
-    pub fn push(&mut self, packet: &Packet, load: Load, inline: impl Fn(usize) -> u64) {
+    pub fn push(&mut self, packet: &Packet, load: PacketLoad, inline: impl Fn(usize) -> u64) {
         let lines = packet.lines();
         let words = match load {
-            Load::Inline(_) => usize::from(packet.count).div_ceil(8),
-            Load::Empty | Load::Offer(_) => 0,
+            PacketLoad::Inline(_) => usize::from(packet.count).div_ceil(8),
+            PacketLoad::Empty | PacketLoad::Offer(_) => 0,
         };
-        if mutant("msg_head_first") {
-            self.stamp(self.tail, packet.head(), Ordering::Release);
-        }
+        mutate!("msg_head_first": {} =>
+            self.stamp(self.tail, packet.head(), Ordering::Release));
         if lines > 1 {
             // All lines are fetched at once: by stores they would come one by
             // one.
@@ -125,7 +125,7 @@ impl<'m> LaneSender<'m> {
             let first = unsafe { &mut *cell };
             first[0] = u64::from(packet.tag) | u64::from(packet.id) << 32;
             match load {
-                Load::Inline(_) => {
+                PacketLoad::Inline(_) => {
                     for word in 0..FIRST_WORDS {
                         if word >= words {
                             break;
@@ -133,17 +133,16 @@ impl<'m> LaneSender<'m> {
                         first[3 + word] = inline(word);
                     }
                 }
-                Load::Empty => (first[1], first[2]) = (packet.a, packet.b),
-                Load::Offer(offer) => {
+                PacketLoad::Empty => (first[1], first[2]) = (packet.a, packet.b),
+                PacketLoad::Offer(offer) => {
                     (first[1], first[2]) = (packet.a, packet.b);
                     first[3..].copy_from_slice(&offer.to_words());
                 }
             }
         });
-        if !mutant("msg_head_first") {
-            // Release: pairs with the Acquire in `peek`.
-            self.stamp(self.tail, packet.head(), order("msg_stamp_relaxed"));
-        }
+        // Release: pairs with the Acquire in `peek`.
+        let order = mutate!("msg_stamp_relaxed": Ordering::Release => Ordering::Relaxed);
+        mutate!("msg_head_first": self.stamp(self.tail, packet.head(), order) => ());
         self.tail = self.tail.wrapping_add(lines);
     }
 
@@ -158,7 +157,7 @@ impl<'m> LaneSender<'m> {
     /// Prefetches a line that is written soon.
     #[inline(always)]
     fn fetch(&self, position: u32) {
-        let ahead: *const Line = self.line(position);
+        let ahead: *const LaneLine = self.line(position);
         #[cfg(all(target_arch = "x86_64", not(miri)))]
         // SAFETY: a hint, valid for any address; processors without it do
         // nothing.
@@ -188,16 +187,14 @@ impl<'m> LaneSender<'m> {
     pub fn set_starved(&mut self) {
         self.asked += 1;
         self.lane.need.asked.store(self.asked, Ordering::Relaxed);
-        if !mutant("msg_starved_unfenced") {
-            // SeqCst: pairs with the fence of the receiver before it rests: one
-            // of the two sees what the other wrote before its fence. A weaker
-            // order would let both miss it.
-            fence(Ordering::SeqCst);
-        }
+        // SeqCst: pairs with the fence of the receiver before it rests: one of the
+        // two sees what the other wrote before its fence. A weaker order would let
+        // both miss it.
+        mutate!("msg_starved_unfenced": fence(Ordering::SeqCst) => ());
     }
 
     #[inline(always)]
-    fn line(&self, position: u32) -> &'m Line {
+    fn line(&self, position: u32) -> &'m LaneLine {
         line(self.lane.lines, position)
     }
 
@@ -323,11 +320,13 @@ impl<'m> LaneReceiver<'m> {
         let taken = u64::from(self.head) << 32 | u64::from(returned.taken);
         let matched = u64::from(returned.matched) << 32 | u64::from(returned.slots);
         // Release: pairs with the Acquire in `returned`: the slots were read.
-        self.lane.returned.matched.store(matched, order("msg_slots_relaxed"));
+        let order = mutate!("msg_slots_relaxed": Ordering::Release => Ordering::Relaxed);
+        self.lane.returned.matched.store(matched, order);
         // Release: pairs with the Acquire in `has_room` and `returned`: the
         // receiver has read the lines, and all packets that it pushed before are
         // in its lane to the sender.
-        self.lane.returned.taken.store(taken, order("msg_return_relaxed"));
+        let order = mutate!("msg_return_relaxed": Ordering::Release => Ordering::Relaxed);
+        self.lane.returned.taken.store(taken, order);
         was_starved
     }
 
@@ -340,20 +339,18 @@ impl<'m> LaneReceiver<'m> {
     /// To be called between the last `give_back` and the last look at
     /// `is_starved` before a rest.
     pub fn fence() {
-        if !mutant("msg_rest_unfenced") {
-            // SeqCst: pairs with the fence in `set_starved`.
-            fence(Ordering::SeqCst);
-        }
+        // SeqCst: pairs with the fence in `set_starved`.
+        mutate!("msg_rest_unfenced": fence(Ordering::SeqCst) => ());
     }
 
     #[inline(always)]
-    fn line(&self, after: u32) -> &'m Line {
+    fn line(&self, after: u32) -> &'m LaneLine {
         line(self.lane.lines, self.head.wrapping_add(after))
     }
 }
 
 #[inline(always)]
-fn line(lines: &[Line], position: u32) -> &Line {
+fn line(lines: &[LaneLine], position: u32) -> &LaneLine {
     // SAFETY: the masked index is below the number of lines, which is a power of
     // two.
     unsafe { lines.get_unchecked(position as usize & (lines.len() - 1)) }
@@ -361,7 +358,7 @@ fn line(lines: &[Line], position: u32) -> &Line {
 
 /// Returns the number of bits of a position that select the line; the other bits
 /// select the lap.
-const fn lap_bits(lines: &[Line]) -> u32 {
+const fn lap_bits(lines: &[LaneLine]) -> u32 {
     assert!(lines.len().is_power_of_two(), "the number of lines of a lane must be a power of two");
     lines.len().trailing_zeros()
 }
@@ -371,12 +368,6 @@ const fn lap_bits(lines: &[Line]) -> u32 {
 #[inline(always)]
 fn stamp(lap_bits: u32, position: u32) -> u64 {
     u64::from(position >> lap_bits) + 1
-}
-
-/// Returns Release, except in a test with a planted defect.
-#[inline(always)]
-fn order(defect: &'static str) -> Ordering {
-    if mutant(defect) { Ordering::Relaxed } else { Ordering::Release }
 }
 
 /// How far ahead of the next packet the sender prefetches, in lines.

@@ -5,32 +5,32 @@
 
 /// The neighbours of an entry in one list.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Link {
+pub(super) struct ListLink {
     prev: u32,
     next: u32,
 }
 
 /// An entry with a link number `L`.
 pub(super) trait Linked<const L: usize> {
-    fn link(&mut self) -> &mut Link;
+    fn link(&mut self) -> &mut ListLink;
     fn next(&self) -> u32;
 }
 
 /// A stack of free entries: the entry that came last goes first, because it is in
 /// the cache. It uses the link `L`, of which it writes one side.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Stack<const L: usize> {
+pub(super) struct IndexStack<const L: usize> {
     top: u32,
 }
 
 /// The ends of the list.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct List<const L: usize> {
+pub(super) struct IndexList<const L: usize> {
     first: u32,
     last: u32,
 }
 
-impl Link {
+impl ListLink {
     pub(super) const NONE: Self = Self { prev: END, next: END };
 
     #[inline(always)]
@@ -39,7 +39,7 @@ impl Link {
     }
 }
 
-impl<const L: usize> Stack<L> {
+impl<const L: usize> IndexStack<L> {
     pub(super) const EMPTY: Self = Self { top: END };
 
     #[inline(always)]
@@ -61,7 +61,7 @@ impl<const L: usize> Stack<L> {
     }
 }
 
-impl<const L: usize> List<L> {
+impl<const L: usize> IndexList<L> {
     pub(super) const EMPTY: Self = Self { first: END, last: END };
 
     #[inline(always)]
@@ -84,7 +84,7 @@ impl<const L: usize> List<L> {
     /// Appends an entry that is in no list of this link.
     #[inline]
     pub(super) fn push<T: Linked<L>>(&mut self, entries: &mut [T], index: usize) {
-        *entries[index].link() = Link { prev: self.last, next: END };
+        *entries[index].link() = ListLink { prev: self.last, next: END };
         match self.last {
             END => self.first = index as u32,
             last => entries[last as usize].link().next = index as u32,
@@ -117,7 +117,7 @@ impl<const L: usize> List<L> {
     /// Takes an entry out of this list.
     #[inline]
     pub(super) fn remove<T: Linked<L>>(&mut self, entries: &mut [T], index: usize) {
-        let Link { prev, next } = *entries[index].link();
+        let ListLink { prev, next } = *entries[index].link();
         match prev {
             END => self.first = next,
             prev => entries[prev as usize].link().next = next,
@@ -136,28 +136,28 @@ const END: u32 = u32::MAX;
 mod tests {
     use super::*;
 
-    impl Linked<0> for Link {
-        fn link(&mut self) -> &mut Link {
+    impl Linked<0> for ListLink {
+        fn link(&mut self) -> &mut ListLink {
             self
         }
         fn next(&self) -> u32 {
-            Link::next(self)
+            ListLink::next(self)
         }
     }
 
-    fn order(list: List<0>, entries: &[Link]) -> [Option<usize>; 4] {
+    fn order(list: IndexList<0>, entries: &[ListLink]) -> [Option<usize>; 4] {
         let mut at = list.first();
         core::array::from_fn(|_| {
             let index = at?;
-            at = List::<0>::after(entries, index);
+            at = IndexList::<0>::after(entries, index);
             Some(index)
         })
     }
 
     #[test]
     fn a_stack_pops_the_newest_entry() {
-        let mut entries = [Link::NONE; 3];
-        let mut stack = Stack::<0>::EMPTY;
+        let mut entries = [ListLink::NONE; 3];
+        let mut stack = IndexStack::<0>::EMPTY;
         assert!(stack.is_empty() && stack.pop(&entries).is_none());
         for index in [2, 0, 1] {
             stack.push(&mut entries, index);
@@ -167,8 +167,8 @@ mod tests {
 
     #[test]
     fn a_list_removes_entries_at_any_place() {
-        let mut entries = [Link::NONE; 4];
-        let mut list = List::<0>::EMPTY;
+        let mut entries = [ListLink::NONE; 4];
+        let mut list = IndexList::<0>::EMPTY;
         for index in 0..4 {
             list.push(&mut entries, index);
         }

@@ -24,27 +24,27 @@
 //! Messages that wait for room keep their order: none passes another, because the
 //! receiver's table may change between two looks.
 
-use super::board::{Board, BoardShape, Post, Refused, Standing};
-use super::count::Path;
-use super::launch::{Launched, Outgoing};
-use super::list::List;
-use super::machine::Machine;
-use super::outcome::{Ended, Pattern};
-use super::send::COPY_BYTES_MAX;
-use super::setup::Design;
-use super::tables::{ANY, Entry, Offered, State};
-use super::wire::{Copy, Wire};
+use super::board::{Board, BoardPost, BoardShape, ClaimError, PostState};
+use super::count::MessagePath;
+use super::launch::COPY_BYTES_MAX;
+use super::list::IndexList;
+use super::machine::MessageMachine;
+use super::outcome::{Pattern, RequestError};
+use super::outgoing::{Launched, OutgoingMessage};
+use super::shape::MatchingDesign;
+use super::tables::{ANY, OfferState, RequestEntry, RequestState};
+use super::wire::{Copy, LaneTransport};
 use crate::mem::{LocalRank, PeerIndex};
 
-impl<'m> Machine<'m> {
+impl<'m> MessageMachine<'m> {
     /// Returns the shape of the boards: all ranks of a job have tables of one
     /// size.
     pub fn board_shape(&self) -> BoardShape {
         BoardShape { peers: self.shape.peers, posts: self.tables.requests.len() as u32 }
     }
 
-    /// Sets the boards of all ranks, for [`Design::Locked`]; without them
-    /// messages go as with [`Design::TwoCopy`]. The entry of a
+    /// Sets the boards of all ranks, for [`MatchingDesign::Locked`]; without them
+    /// messages go as with [`MatchingDesign::TwoCopy`]. The entry of a
     /// [far](Self::set_far) rank can be any board: it is never looked at.
     ///
     /// A thread that learns of the death of a rank must call [`Board::lost`] on
@@ -61,7 +61,7 @@ impl<'m> Machine<'m> {
             "the machine needs one board for each rank"
         );
         assert_eq!(self.under_way, 0, "boards must be set while no request is under way");
-        if self.design == Design::Locked {
+        if self.design == MatchingDesign::Locked {
             self.boards = boards;
         }
     }
@@ -96,13 +96,13 @@ impl<'m> Machine<'m> {
     #[inline]
     pub(super) fn put_up_post(&mut self, post: usize) {
         let entry = &mut self.tables.requests[post];
-        entry.offered = Offered::Yes;
+        entry.offered = OfferState::Yes;
         let pattern = Pattern {
             context: entry.context,
             source: source_of(entry),
             tag: (!entry.any_tag).then_some(entry.tag),
         };
-        let up = Post {
+        let up = BoardPost {
             number: entry.number as u32,
             pattern,
             at: entry.at,
@@ -118,7 +118,7 @@ impl<'m> Machine<'m> {
     #[inline]
     pub(super) fn take_down(&mut self, post: usize) -> bool {
         let entry = &self.tables.requests[post];
-        if !self.has_board() || entry.offered != Offered::Yes {
+        if !self.has_board() || entry.offered != OfferState::Yes {
             return true;
         }
         let source = source_of(entry);
@@ -134,27 +134,27 @@ impl<'m> Machine<'m> {
     #[inline(always)]
     pub(super) fn is_claimed(&self, post: usize) -> bool {
         self.has_board()
-            && self.boards[self.own.0 as usize].standing(post as u32) != Standing::Posted
+            && self.boards[self.own.0 as usize].standing(post as u32) != PostState::Posted
     }
 
     /// Looks for receives that have their message in the buffer. Returns whether
     /// there was one.
     #[inline]
-    pub(super) fn find_done<W: Wire>(&mut self, wire: &mut W) -> bool {
+    pub(super) fn find_done<W: LaneTransport>(&mut self, wire: &mut W) -> bool {
         if self.boarded.is_empty() { false } else { self.look_at_board(wire) }
     }
 
-    fn look_at_board<W: Wire>(&mut self, wire: &mut W) -> bool {
+    fn look_at_board<W: LaneTransport>(&mut self, wire: &mut W) -> bool {
         let mut has_moved = false;
         let mut at = self.boarded.first();
         while let Some(post) = at {
-            at = List::<1>::after(self.tables.requests, post);
+            at = IndexList::<1>::after(self.tables.requests, post);
             let standing = self.boards[self.own.0 as usize].standing(post as u32);
             let (source, tag, len, error) = match standing {
-                Standing::Posted | Standing::Claimed(_) => continue,
-                Standing::Done(arrival) => (arrival.source, arrival.tag, arrival.len, None),
-                Standing::Failed(source) => {
-                    (source, 0, 0, Some(Ended::Failed { peer: PeerIndex(source.0) }))
+                PostState::Posted | PostState::Claimed(_) => continue,
+                PostState::Done(arrival) => (arrival.source, arrival.tag, arrival.len, None),
+                PostState::Failed(source) => {
+                    (source, 0, 0, Some(RequestError::Failed { peer: PeerIndex(source.0) }))
                 }
             };
             has_moved = true;
@@ -180,21 +180,21 @@ impl<'m> Machine<'m> {
 
     /// Takes the receives that a dead rank has claimed off the board, so that
     /// they end. Nothing of that rank is in the lane any more.
-    pub(super) fn lose_claims<W: Wire>(&mut self, wire: &mut W, from: usize) {
+    pub(super) fn lose_claims<W: LaneTransport>(&mut self, wire: &mut W, from: usize) {
         if !self.has_board() {
             return;
         }
         self.find_done(wire);
         let mut at = self.boarded.first();
         while let Some(post) = at {
-            at = List::<1>::after(self.tables.requests, post);
-            let claimed = Standing::Claimed(place_of(from as u32));
+            at = IndexList::<1>::after(self.tables.requests, post);
+            let claimed = PostState::Claimed(place_of(from as u32));
             if self.boards[self.own.0 as usize].standing(post as u32) == claimed {
                 self.remove_post(post);
                 self.unpost(post);
                 let entry = &mut self.tables.requests[post];
                 entry.source = from as u32;
-                entry.state = State::Coming;
+                entry.state = RequestState::Coming;
             } else if self.tables.requests[post].peer as usize == from {
                 self.take_down(post);
             }
@@ -204,12 +204,12 @@ impl<'m> Machine<'m> {
     /// Sends a message into a receive of the peer's board, if that can be done at
     /// once.
     #[inline]
-    pub(super) fn launch_claimed<W: Wire>(
+    pub(super) fn launch_claimed<W: LaneTransport>(
         &mut self,
         wire: &mut W,
-        out: &Outgoing,
+        out: &OutgoingMessage,
     ) -> Option<Launched> {
-        let Outgoing { to, label, bytes, .. } = *out;
+        let OutgoingMessage { to, label, bytes, .. } = *out;
         if self.tables.peers[to.0 as usize].far {
             return None;
         }
@@ -218,11 +218,16 @@ impl<'m> Machine<'m> {
         let board = &self.boards[to.0 as usize];
         let claim = match board.try_claim(self.own, number, label, bytes.len) {
             Ok(claim) => claim,
-            Err(Refused::Locked | Refused::Undrained | Refused::NoPost | Refused::OutOfReach) => {
+            Err(
+                ClaimError::Locked
+                | ClaimError::Undrained
+                | ClaimError::NoPost
+                | ClaimError::OutOfReach,
+            ) => {
                 return None;
             }
         };
-        self.counts.sent(Path::Direct, bytes.len);
+        self.counts.sent(MessagePath::Direct, bytes.len);
         if bytes.len <= COPY_BYTES_MAX {
             let len = bytes.len;
             let (from, at) = (bytes.at, claim.at);
@@ -231,7 +236,7 @@ impl<'m> Machine<'m> {
             wire.ring(to);
             return Some(Launched::Done);
         }
-        let index = self.request_of(out, State::Claiming);
+        let index = self.request_of(out, RequestState::Claiming);
         let request = &mut self.tables.requests[index];
         request.remote = claim.index;
         request.far = Some(claim.at);
@@ -241,14 +246,15 @@ impl<'m> Machine<'m> {
 
     /// Takes the end of a copy into a claimed receive: it is done, or could not
     /// be made.
-    pub(super) fn claim_done<W: Wire>(&mut self, wire: &mut W, index: usize) {
-        let Entry { peer, remote, error, .. } = self.tables.requests[index];
+    pub(super) fn claim_done<W: LaneTransport>(&mut self, wire: &mut W, index: usize) {
+        let RequestEntry { peer, remote, error, .. } = self.tables.requests[index];
         self.boards[peer as usize].finish(self.own, remote, error.is_none());
         let lost = self.tables.peers[peer as usize].lost;
         if !lost {
             wire.ring(PeerIndex(peer));
         }
-        let error = if lost { Some(Ended::PeerLost { peer: PeerIndex(peer) }) } else { error };
+        let error =
+            if lost { Some(RequestError::PeerLost { peer: PeerIndex(peer) }) } else { error };
         self.end(index, error);
     }
 
@@ -261,7 +267,7 @@ impl<'m> Machine<'m> {
     }
 
     fn forget_board(&mut self, post: usize) {
-        self.tables.requests[post].offered = Offered::No;
+        self.tables.requests[post].offered = OfferState::No;
         self.boarded.remove(self.tables.requests, post);
     }
 
@@ -278,7 +284,7 @@ impl<'m> Machine<'m> {
     }
 }
 
-fn source_of(entry: &Entry) -> Option<LocalRank> {
+fn source_of(entry: &RequestEntry) -> Option<LocalRank> {
     (entry.peer != ANY).then_some(place_of(entry.peer))
 }
 

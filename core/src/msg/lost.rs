@@ -1,21 +1,21 @@
 //! The death of a rank: requests that wait for it end.
 
-use super::list::List;
-use super::machine::Machine;
-use super::outcome::Ended;
-use super::tables::{Due, Offered, State};
-use super::wire::Wire;
+use super::list::IndexList;
+use super::machine::MessageMachine;
+use super::outcome::RequestError;
+use super::tables::{DuePacket, OfferState, RequestState};
+use super::wire::LaneTransport;
 use crate::mem::PeerIndex;
 
-impl Machine<'_> {
+impl MessageMachine<'_> {
     /// Takes the death of a rank. Packets that it had sent before are taken
     /// first; messages that have all their bytes here can still be received.
-    /// Every other request that waits for the rank ends with [`Ended::PeerLost`];
+    /// Every other request that waits for the rank ends with [`RequestError::PeerLost`];
     /// receives from any source go on.
     ///
     /// Buffers that are being copied from or to the rank are in use until
     /// [`job_done`](Self::job_done).
-    pub fn lost<W: Wire>(&mut self, wire: &mut W, rank: PeerIndex) {
+    pub fn lost<W: LaneTransport>(&mut self, wire: &mut W, rank: PeerIndex) {
         let from = rank.0 as usize;
         if from >= self.tables.peers.len() || self.tables.peers[from].lost {
             return;
@@ -29,18 +29,18 @@ impl Machine<'_> {
             let entry = &self.tables.requests[index];
             let is_its = entry.peer == rank.0 || entry.source == rank.0;
             if is_its && self.abandon(index, from) {
-                self.end(index, Some(Ended::PeerLost { peer: rank }));
+                self.end(index, Some(RequestError::PeerLost { peer: rank }));
             }
         }
         let peer = &mut self.tables.peers[from];
         debug_assert_eq!((peer.unoffered, peer.offered, peer.held), (0, 0, 0));
-        peer.dues = List::EMPTY;
+        peer.dues = IndexList::EMPTY;
         peer.mirror_len = 0;
         peer.acks = 0;
         peer.revisit = false;
-        if peer.stirred {
-            peer.stirred = false;
-            self.stirred.remove(self.tables.peers, from);
+        if peer.credits_due {
+            peer.credits_due = false;
+            self.credits_due.remove(self.tables.peers, from);
         }
         if core::mem::take(&mut self.tables.peers[from].busy) {
             self.busy.remove(self.tables.peers, from);
@@ -52,28 +52,31 @@ impl Machine<'_> {
     fn abandon(&mut self, index: usize, from: usize) -> bool {
         let entry = &mut self.tables.requests[index];
         match entry.state {
-            State::Free | State::Ended => return false,
+            RequestState::Free | RequestState::Ended => return false,
             // A job ends by itself.
-            State::Pushing | State::Claiming | State::Fetching | State::Helping => return false,
-            State::Waiting => {
+            RequestState::Pushing
+            | RequestState::Claiming
+            | RequestState::Fetching
+            | RequestState::Helping => return false,
+            RequestState::Waiting => {
                 self.tables.peers[from].waiting.remove(self.tables.requests, index);
             }
-            State::Posted => {
+            RequestState::Posted => {
                 self.unpost(index);
-                self.tables.requests[index].offered = Offered::No;
+                self.tables.requests[index].offered = OfferState::No;
             }
-            State::Told | State::Streaming | State::Coming => {}
+            RequestState::Told | RequestState::Streaming | RequestState::Coming => {}
             // The own bytes are here, or were sent.
-            State::Closing => {
-                let is_whole = entry.due == Due::Fin && entry.error.is_none();
-                entry.due = Due::Nothing;
+            RequestState::Closing => {
+                let is_whole = entry.due == DuePacket::Fin && entry.error.is_none();
+                entry.due = DuePacket::Nothing;
                 if is_whole {
                     self.end(index, None);
                     return false;
                 }
             }
         }
-        self.tables.requests[index].due = Due::Nothing;
+        self.tables.requests[index].due = DuePacket::Nothing;
         true
     }
 }

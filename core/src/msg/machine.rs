@@ -19,35 +19,35 @@
 //! rank in `lost`.
 
 use super::board::Board;
-use super::count::Counts;
-use super::list::{List, Stack};
-use super::outcome::{Cancel, Ended, Job, Received, Request};
-use super::setup::{Design, Shape};
-use super::tables::{Due, Entry, Offered, State, Tables};
-use super::wire::Wire;
+use super::count::MessageCounts;
+use super::list::{IndexList, IndexStack};
+use super::outcome::{Cancel, CopyJob, ReceivedMessage, RequestError, RequestId};
+use super::shape::{MatchingDesign, MessageShape};
+use super::tables::{DuePacket, MessageTables, OfferState, RequestEntry, RequestState};
+use super::wire::LaneTransport;
 use crate::mem::{LocalRank, PeerIndex};
 use core::fmt;
 
 /// Messages of one rank. The text of the module shows how to drive the machine.
-pub struct Machine<'m> {
+pub struct MessageMachine<'m> {
     /// This rank's place on its node, where its lanes and its board are.
     pub(super) own: LocalRank,
-    pub(super) shape: Shape,
-    pub(super) design: Design,
-    pub(super) tables: Tables<'m>,
+    pub(super) shape: MessageShape,
+    pub(super) design: MatchingDesign,
+    pub(super) tables: MessageTables<'m>,
     /// Requests: free ones, ended ones that must be reported, and those with
     /// bytes to be copied.
-    pub(super) free: Stack<0>,
-    pub(super) ended: List<0>,
-    pub(super) jobs: List<1>,
+    pub(super) free: IndexStack<0>,
+    pub(super) ended: IndexList<0>,
+    pub(super) jobs: IndexList<1>,
     /// Receives from any source; free unexpected messages; used ones, in the
     /// order of their arrival.
-    pub(super) any_posted: List<0>,
-    pub(super) room: Stack<0>,
-    pub(super) arrived: List<1>,
+    pub(super) any_posted: IndexList<0>,
+    pub(super) room: IndexStack<0>,
+    pub(super) arrived: IndexList<1>,
     /// Peers with packets to be pushed, and peers that must get credits back.
-    pub(super) busy: List<0>,
-    pub(super) stirred: List<1>,
+    pub(super) busy: IndexList<0>,
+    pub(super) credits_due: IndexList<1>,
     /// Receives posted, ever.
     pub(super) posts: u64,
     /// Requests that have not ended.
@@ -61,22 +61,22 @@ pub struct Machine<'m> {
     /// The up to four lanes that had packets last, and the next lane in turn.
     pub(super) recent: [u32; 4],
     pub(super) turn: u32,
-    pub(super) counts: Counts,
+    pub(super) counts: MessageCounts,
     /// The boards of all ranks, if the design has them; own receives that are on
     /// the board; whether this machine holds the lock.
     pub(super) boards: &'m [Board<'m>],
-    pub(super) boarded: List<1>,
+    pub(super) boarded: IndexList<1>,
     pub(super) holds_board: bool,
 }
 
-impl Machine<'_> {
+impl MessageMachine<'_> {
     /// Looks at the lanes that had packets last and at some others, takes what
     /// has come, and pushes packets that waited for room. Returns whether
     /// anything moved.
     ///
     /// Wait-free: it looks at a fixed number of lanes, and takes no more of each
     /// than the lane holds.
-    pub fn advance<W: Wire>(&mut self, wire: &mut W) -> bool {
+    pub fn advance<W: LaneTransport>(&mut self, wire: &mut W) -> bool {
         let mut has_moved = self.find_done(wire);
         for from in self.recent {
             has_moved |= self.drain(wire, from as usize);
@@ -93,7 +93,7 @@ impl Machine<'_> {
 
     /// Does the same for the lane of one rank.
     #[inline]
-    pub fn advance_from<W: Wire>(&mut self, wire: &mut W, from: PeerIndex) -> bool {
+    pub fn advance_from<W: LaneTransport>(&mut self, wire: &mut W, from: PeerIndex) -> bool {
         let mut has_moved = self.find_done(wire);
         has_moved |= self.drain(wire, from.0 as usize);
         has_moved | self.pump_all(wire)
@@ -103,7 +103,7 @@ impl Machine<'_> {
     /// a receive is posted, or before a message is sent that could go straight
     /// into a receive of that rank. Returns whether anything came.
     #[inline]
-    pub fn look<W: Wire>(&mut self, wire: &mut W, from: PeerIndex) -> bool {
+    pub fn look<W: LaneTransport>(&mut self, wire: &mut W, from: PeerIndex) -> bool {
         self.drain(wire, from.0 as usize)
     }
 
@@ -111,27 +111,27 @@ impl Machine<'_> {
     /// all peers, above all to those that wait for them, and looks at all lanes
     /// once more. Returns whether anything moved, or waits to be copied or taken:
     /// then the caller must not sleep yet. Otherwise all that this rank waits for
-    /// comes with a packet or a [ring](Wire::ring).
-    pub fn rest<W: Wire>(&mut self, wire: &mut W) -> bool {
+    /// comes with a packet or a [ring](LaneTransport::ring).
+    pub fn rest<W: LaneTransport>(&mut self, wire: &mut W) -> bool {
         let mut has_moved = self.find_done(wire);
         for from in 0..self.shape.peers {
             has_moved |= self.drain(wire, from as usize);
         }
-        let mut told = self.stirred.first();
+        let mut told = self.credits_due.first();
         while let Some(peer) = told {
             if !self.tables.peers[peer].lost && self.owes(wire, peer) {
-                self.tell(wire, peer);
+                self.return_credits(wire, peer);
             }
-            told = List::<1>::after(self.tables.peers, peer);
+            told = IndexList::<1>::after(self.tables.peers, peer);
         }
         // A peer that requested more before this fence sees the credits that were
         // returned above, or its request is seen below.
         wire.fence();
         for from in 0..self.tables.peers.len() {
-            self.feed(wire, from);
+            self.answer_starved(wire, from);
         }
-        while let Some(peer) = self.stirred.pop(self.tables.peers) {
-            self.tables.peers[peer].stirred = false;
+        while let Some(peer) = self.credits_due.pop(self.tables.peers) {
+            self.tables.peers[peer].credits_due = false;
             let from = PeerIndex(peer as u32);
             if !self.tables.peers[peer].lost && wire.is_starved(from) {
                 // The peer may have looked before it could see the credits.
@@ -147,24 +147,24 @@ impl Machine<'_> {
 
     /// Returns the next bytes to be copied. The caller must report the end of the
     /// copy by [`job_done`](Self::job_done).
-    pub fn poll_job(&mut self) -> Option<Job> {
+    pub fn poll_job(&mut self) -> Option<CopyJob> {
         let index = self.jobs.pop(self.tables.requests)?;
         Some(self.job(index))
     }
 
     /// Requests a report by [`poll_ended`](Self::poll_ended) when a request ends.
     /// Returns whether there will be one: not if the request has ended already.
-    pub fn watch(&mut self, request: Request) -> bool {
+    pub fn watch(&mut self, request: RequestId) -> bool {
         let Some(index) = self.find(request) else { return false };
         let entry = &mut self.tables.requests[index];
-        entry.watched = entry.state != State::Ended;
+        entry.watched = entry.state != RequestState::Ended;
         entry.watched
     }
 
     /// Returns the next ended request, of those that are [watched](Self::watch).
     /// The request stays until it is [taken](Self::take).
     #[inline]
-    pub fn poll_ended(&mut self) -> Option<Request> {
+    pub fn poll_ended(&mut self) -> Option<RequestId> {
         let index = self.ended.pop(self.tables.requests)?;
         self.tables.requests[index].listed = false;
         Some(self.request(index))
@@ -173,9 +173,9 @@ impl Machine<'_> {
     /// Returns the result of a request; then the request is free. `None`: it has
     /// not ended, or was taken before. Wait-free.
     #[inline(always)]
-    pub fn take(&mut self, request: Request) -> Option<Result<Received, Ended>> {
+    pub fn take(&mut self, request: RequestId) -> Option<Result<ReceivedMessage, RequestError>> {
         let entry = self.tables.requests.get(request.index as usize)?;
-        if entry.generation != request.generation || entry.state != State::Ended {
+        if entry.generation != request.generation || entry.state != RequestState::Ended {
             return None;
         }
         let result = result_of(entry);
@@ -187,7 +187,7 @@ impl Machine<'_> {
     /// that [`poll_ended`](Self::poll_ended) need not report any more; otherwise
     /// does nothing. Wait-free.
     #[inline(always)]
-    pub fn take_whole(&mut self, request: Request) -> Option<Received> {
+    pub fn take_whole(&mut self, request: RequestId) -> Option<ReceivedMessage> {
         let entry = self.tables.requests.get(request.index as usize)?;
         let is_whole = entry.error.is_none() && entry.size <= entry.len && !entry.listed;
         if is_whole { self.take(request)?.ok() } else { None }
@@ -195,24 +195,26 @@ impl Machine<'_> {
 
     /// Returns whether a request has ended and was not taken.
     #[inline]
-    pub fn has_ended(&self, request: Request) -> bool {
-        self.find(request).is_some_and(|index| self.tables.requests[index].state == State::Ended)
+    pub fn has_ended(&self, request: RequestId) -> bool {
+        self.find(request)
+            .is_some_and(|index| self.tables.requests[index].state == RequestState::Ended)
     }
 
     /// Returns whether a request has not ended yet; false for one that was taken.
     #[inline]
-    pub fn is_under_way(&self, request: Request) -> bool {
-        self.find(request).is_some_and(|index| self.tables.requests[index].state != State::Ended)
+    pub fn is_under_way(&self, request: RequestId) -> bool {
+        self.find(request)
+            .is_some_and(|index| self.tables.requests[index].state != RequestState::Ended)
     }
 
     /// Returns whether a request has not been taken yet.
     #[inline]
-    pub fn is_held(&self, request: Request) -> bool {
+    pub fn is_held(&self, request: RequestId) -> bool {
         self.find(request).is_some()
     }
 
     /// Returns the peer of a request, and its tag; `None`: any peer, any tag.
-    pub fn about(&self, request: Request) -> (Option<PeerIndex>, Option<u32>) {
+    pub fn about(&self, request: RequestId) -> (Option<PeerIndex>, Option<u32>) {
         let Some(index) = self.find(request) else { return (None, None) };
         let entry = &self.tables.requests[index];
         let peer = (entry.peer < self.shape.peers).then_some(PeerIndex(entry.peer));
@@ -228,20 +230,20 @@ impl Machine<'_> {
     /// room. If a receive was offered to its source, the machine asks the source
     /// to forget the offer: until the answer comes the receive may still get a
     /// message.
-    pub fn cancel<W: Wire>(&mut self, wire: &mut W, request: Request) -> Cancel {
+    pub fn cancel<W: LaneTransport>(&mut self, wire: &mut W, request: RequestId) -> Cancel {
         let Some(index) = self.find(request) else { return Cancel::TooLate };
         let entry = self.tables.requests[index];
         match entry.state {
-            State::Waiting => {
+            RequestState::Waiting => {
                 let to = entry.peer as usize;
                 self.tables.peers[to].waiting.remove(self.tables.requests, index);
             }
-            State::Posted if !self.take_down(index) => return Cancel::TooLate,
-            State::Posted if !self.withdraw(wire, index) => return Cancel::Asked,
-            State::Posted => self.unpost(index),
+            RequestState::Posted if !self.take_down(index) => return Cancel::TooLate,
+            RequestState::Posted if !self.withdraw(wire, index) => return Cancel::Asked,
+            RequestState::Posted => self.unpost(index),
             _ => return Cancel::TooLate,
         }
-        self.end(index, Some(Ended::Cancelled));
+        self.end(index, Some(RequestError::Cancelled));
         Cancel::Done
     }
 
@@ -264,7 +266,7 @@ impl Machine<'_> {
     }
 
     /// Returns the counts of messages sent so far.
-    pub const fn counts(&self) -> &Counts {
+    pub const fn counts(&self) -> &MessageCounts {
         &self.counts
     }
 
@@ -274,25 +276,25 @@ impl Machine<'_> {
     }
 
     /// Returns the shape, that is, the sizes of the machine's tables and lanes.
-    pub const fn shape(&self) -> Shape {
+    pub const fn shape(&self) -> MessageShape {
         self.shape
     }
 
     /// Takes a free entry, for a request that has not ended.
     #[inline(always)]
-    pub(super) fn new_entry(&mut self, with: Entry) -> Option<usize> {
+    pub(super) fn new_entry(&mut self, with: RequestEntry) -> Option<usize> {
         let index = self.free.pop(self.tables.requests)?;
         self.under_way += 1;
         let entry = &mut self.tables.requests[index];
-        *entry = Entry { generation: entry.generation, ..with };
+        *entry = RequestEntry { generation: entry.generation, ..with };
         Some(index)
     }
 
     /// Ends a request, which is in no list except perhaps the list of jobs.
     #[inline(always)]
-    pub(super) fn end(&mut self, index: usize, error: Option<Ended>) {
+    pub(super) fn end(&mut self, index: usize, error: Option<RequestError>) {
         let entry = &mut self.tables.requests[index];
-        entry.state = State::Ended;
+        entry.state = RequestState::Ended;
         entry.error = error;
         self.under_way -= 1;
         if entry.watched {
@@ -302,8 +304,8 @@ impl Machine<'_> {
     }
 
     #[inline(always)]
-    pub(super) fn request(&self, index: usize) -> Request {
-        Request { index: index as u32, generation: self.tables.requests[index].generation }
+    pub(super) fn request(&self, index: usize) -> RequestId {
+        RequestId { index: index as u32, generation: self.tables.requests[index].generation }
     }
 
     /// Returns the name of a request in packets.
@@ -314,7 +316,7 @@ impl Machine<'_> {
 
     /// Finds the request with such a name, in this state, with the peer `peer`.
     #[inline]
-    pub(super) fn named(&self, id: u32, peer: usize, state: State) -> Option<usize> {
+    pub(super) fn named(&self, id: u32, peer: usize, state: RequestState) -> Option<usize> {
         let index = self.named_any(id)?;
         let entry = &self.tables.requests[index];
         let is_it =
@@ -332,7 +334,7 @@ impl Machine<'_> {
 
     /// Puts a peer on the list of peers to be pumped.
     #[inline]
-    pub(super) fn rouse(&mut self, peer: usize) {
+    pub(super) fn schedule_pump(&mut self, peer: usize) {
         if !self.tables.peers[peer].busy {
             self.tables.peers[peer].busy = true;
             self.busy.push(self.tables.peers, peer);
@@ -340,16 +342,16 @@ impl Machine<'_> {
     }
 
     /// Notes that a request has a packet to send, as soon as there is room.
-    pub(super) fn owe(&mut self, index: usize, to: usize, due: Due) {
+    pub(super) fn queue_packet(&mut self, index: usize, to: usize, due: DuePacket) {
         self.tables.requests[index].due = due;
         self.tables.peers[to].dues.push(self.tables.requests, index);
-        self.rouse(to);
+        self.schedule_pump(to);
     }
 
     #[inline]
-    fn find(&self, request: Request) -> Option<usize> {
+    fn find(&self, request: RequestId) -> Option<usize> {
         let entry = self.tables.requests.get(request.index as usize)?;
-        let lives = entry.generation == request.generation && entry.state != State::Free;
+        let lives = entry.generation == request.generation && entry.state != RequestState::Free;
         lives.then_some(request.index as usize)
     }
 
@@ -362,8 +364,8 @@ impl Machine<'_> {
             self.ended.remove(self.tables.requests, index);
         }
         let entry = &mut self.tables.requests[index];
-        entry.state = State::Free;
-        if entry.offered != Offered::Cancelling {
+        entry.state = RequestState::Free;
+        if entry.offered != OfferState::Cancelling {
             entry.generation = entry.generation.wrapping_add(1);
             self.free.push(self.tables.requests, index);
         }
@@ -371,10 +373,10 @@ impl Machine<'_> {
 }
 
 #[inline]
-fn result_of(entry: &Entry) -> Result<Received, Ended> {
+fn result_of(entry: &RequestEntry) -> Result<ReceivedMessage, RequestError> {
     match entry.error {
         Some(error) => Err(error),
-        None => Ok(Received {
+        None => Ok(ReceivedMessage {
             source: PeerIndex(entry.source),
             tag: entry.found_tag,
             len: entry.size,
@@ -383,9 +385,9 @@ fn result_of(entry: &Entry) -> Result<Received, Ended> {
     }
 }
 
-impl fmt::Debug for Machine<'_> {
+impl fmt::Debug for MessageMachine<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Machine")
+        f.debug_struct("MessageMachine")
             .field("own", &self.own)
             .field("shape", &self.shape)
             .field("design", &self.design)
@@ -396,6 +398,7 @@ impl fmt::Debug for Machine<'_> {
 
 /// Bits of an index in the name of a request; the other bits are the generation.
 const ID_BITS: u32 = 20;
-const _: () = assert!(super::setup::REQUESTS_MAX == 1 << ID_BITS);
+/// Requests that a packet can name.
+pub(super) const REQUESTS_MAX: usize = 1 << ID_BITS;
 /// Lanes that are looked at in turn.
 const TURN: u32 = 4;

@@ -27,18 +27,18 @@
 //! (`returned`), *then* the lane from it is found empty. The count alone is not
 //! enough: it may be newer than offers that still lie in the lane.
 
-use super::machine::Machine;
+use super::machine::MessageMachine;
 use super::outcome::Label;
-use super::packet::{Kind, Load, Offer, Packet};
-use super::setup::Design;
-use super::tables::Mirrored;
-use super::wire::Wire;
+use super::packet::{Offer, Packet, PacketKind, PacketLoad};
+use super::shape::MatchingDesign;
+use super::tables::MirroredOffer;
+use super::wire::LaneTransport;
 use crate::mem::PeerIndex;
-use crate::sync::mutant;
+use crate::mutate;
 
 /// The receive that will take a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Claim {
+pub(super) struct ClaimedOffer {
     /// The name of the receive.
     pub(super) id: u32,
     /// The address of its buffer, if it can be reached, and the length of the
@@ -47,11 +47,11 @@ pub(super) struct Claim {
     pub(super) room: u64,
 }
 
-impl Machine<'_> {
+impl MessageMachine<'_> {
     /// Takes the receive that will get the next message to that rank, if it is
     /// known, out of the mirror.
     #[inline]
-    pub(super) fn claim(&mut self, to: PeerIndex, label: Label) -> Option<Claim> {
+    pub(super) fn claim(&mut self, to: PeerIndex, label: Label) -> Option<ClaimedOffer> {
         if self.tables.peers[to.0 as usize].mirror_len == 0 {
             None
         } else {
@@ -59,13 +59,13 @@ impl Machine<'_> {
         }
     }
 
-    fn find_claim(&mut self, to: PeerIndex, label: Label) -> Option<Claim> {
+    fn find_claim(&mut self, to: PeerIndex, label: Label) -> Option<ClaimedOffer> {
         let len = self.tables.peers[to.0 as usize].mirror_len;
         for place in 0..len {
             let offer = self.tables.mirror[self.mirror_at(to, place)];
             if offer.takes(label) {
                 self.forget(to, place);
-                return Some(Claim { id: offer.id, at: offer.far, room: offer.room });
+                return Some(ClaimedOffer { id: offer.id, at: offer.far, room: offer.room });
             }
         }
         None
@@ -73,26 +73,24 @@ impl Machine<'_> {
 
     /// Takes a peer's offer of a receive.
     pub(super) fn offered(&mut self, from: usize, offer: Offer) {
-        if self.design != Design::Mirror {
+        if self.design != MatchingDesign::Mirror {
             self.counts.dropped += 1;
             return;
         }
         let log_len = self.shape.log_len();
         let peer = &mut self.tables.peers[from];
         // Messages taken before this offer were taken before any later offer.
-        if offer.taken.wrapping_sub(peer.log_low) <= peer.sent.wrapping_sub(peer.log_low)
-            && !mutant("msg_k_ignored")
-        {
-            peer.log_low = offer.taken;
+        if offer.taken.wrapping_sub(peer.log_low) <= peer.sent.wrapping_sub(peer.log_low) {
+            mutate!("msg_k_ignored": peer.log_low = offer.taken => ());
         }
-        let entry = Mirrored {
+        let entry = MirroredOffer {
             id: offer.id,
             tag: offer.tag.unwrap_or(0),
             context: offer.context,
             any_tag: offer.tag.is_none(),
             far: offer.at,
             room: offer.room,
-            ..Mirrored::EMPTY
+            ..MirroredOffer::EMPTY
         };
         let (mut number, sent) = (peer.log_low, peer.sent);
         while number != sent {
@@ -112,16 +110,16 @@ impl Machine<'_> {
         let place = self.tables.peers[from].mirror_len;
         self.tables.peers[from].mirror_len += 1;
         let at = self.mirror_at(PeerIndex(from as u32), place);
-        let Mirrored { ack, ack_open, .. } = self.tables.mirror[at];
-        self.tables.mirror[at] = Mirrored { ack, ack_open, ..entry };
+        let MirroredOffer { ack, ack_open, .. } = self.tables.mirror[at];
+        self.tables.mirror[at] = MirroredOffer { ack, ack_open, ..entry };
         if !self.tables.peers[from].waiting.is_empty() {
-            self.rouse(from);
+            self.schedule_pump(from);
         }
     }
 
     /// Takes a peer's request to forget an offer, and answers whether it was
     /// used.
-    pub(super) fn cancelled<W: Wire>(&mut self, wire: &mut W, from: usize, id: u32) {
+    pub(super) fn cancelled<W: LaneTransport>(&mut self, wire: &mut W, from: usize, id: u32) {
         let rank = PeerIndex(from as u32);
         let len = self.tables.peers[from].mirror_len;
         let place =
@@ -139,12 +137,12 @@ impl Machine<'_> {
         let ack = &mut self.tables.mirror[from * self.shape.mirror as usize + at as usize];
         (ack.ack, ack.ack_open) = (id, place.is_some());
         if !self.push_acks(wire, from) {
-            self.rouse(from);
+            self.schedule_pump(from);
         }
     }
 
     /// Pushes the answers that found no room before.
-    pub(super) fn push_acks<W: Wire>(&mut self, wire: &mut W, to: usize) -> bool {
+    pub(super) fn push_acks<W: LaneTransport>(&mut self, wire: &mut W, to: usize) -> bool {
         let mut has_moved = false;
         let rank = PeerIndex(to as u32);
         while self.tables.peers[to].acks > 0 && self.has_lines(wire, rank, 1) {
@@ -154,8 +152,8 @@ impl Machine<'_> {
             peer.acks_first = if first + 1 == self.shape.mirror { 0 } else { first + 1 };
             let ack = self.tables.mirror[to * self.shape.mirror as usize + first as usize];
             let count = if ack.ack_open { 0 } else { Packet::DONE };
-            let packet = Packet { count, id: ack.ack, ..Packet::new(Kind::CancelAck) };
-            wire.push(rank, &packet, Load::Empty);
+            let packet = Packet { count, id: ack.ack, ..Packet::new(PacketKind::CancelAck) };
+            wire.push(rank, &packet, PacketLoad::Empty);
             has_moved = true;
         }
         has_moved
@@ -176,8 +174,8 @@ impl Machine<'_> {
     fn forget(&mut self, of: PeerIndex, place: u32) {
         for place in (1..=place).rev() {
             let (to, from) = (self.mirror_at(of, place), self.mirror_at(of, place - 1));
-            let Mirrored { ack, ack_open, .. } = self.tables.mirror[to];
-            self.tables.mirror[to] = Mirrored { ack, ack_open, ..self.tables.mirror[from] };
+            let MirroredOffer { ack, ack_open, .. } = self.tables.mirror[to];
+            self.tables.mirror[to] = MirroredOffer { ack, ack_open, ..self.tables.mirror[from] };
         }
         let peer = &mut self.tables.peers[of.0 as usize];
         let first = peer.mirror_first + 1;

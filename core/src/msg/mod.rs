@@ -28,11 +28,11 @@
 //! [`Thresholds`] select the path, for each peer. Where neither side reaches the
 //! other's buffer, the bytes go through slots, piece by piece.
 //!
-//! [`Mail`] reaches ranks of other nodes: neither side reaches the other's
+//! [`NetworkLanes`] reaches ranks of other nodes: neither side reaches the other's
 //! buffers, and lanes and slots are bytes in parcels (the payloads of network
 //! packets).
 //!
-//! The [`Design`] decides how a sender knows the buffer: the receiver sends its
+//! The [`MatchingDesign`] decides how a sender knows the buffer: the receiver sends its
 //! posted receives and the sender matches by itself (`mirror`), or the sender
 //! looks into the receiver's table of posted receives under a lock (`locked`,
 //! [`board`]), or the sender does not know it.
@@ -48,7 +48,7 @@
 //!   message, never with neither.
 //! - When a rank dies, the requests that wait for it end; messages that the rank
 //!   had sent before can be received.
-//! - No queue grows: of one rank's messages to another, [`Shape::quota`] can be
+//! - No queue grows: of one rank's messages to another, [`MessageShape::quota`] can be
 //!   without a receive. More wait at the sender, which needs their buffers until
 //!   then; packets that are no messages always get through. A message with a
 //!   known receive passes the quota.
@@ -81,28 +81,28 @@
 //!
 //! # How to drive the machine
 //!
-//! [`Machine`] holds no memory except its tables, which the caller provides, and
-//! reads no clock (sans-IO). A [`Wire`] moves packets and bytes; [`Lanes`] is the
-//! wire over shared memory, [`Mail`] does its part for ranks of other nodes.
+//! [`MessageMachine`] holds no memory except its tables, which the caller provides, and
+//! reads no clock (sans-IO). A [`LaneTransport`] moves packets and bytes; [`NodeLanes`] is the
+//! wire over shared memory, [`NetworkLanes`] does its part for ranks of other nodes.
 //!
-//! 1. [`send`](Machine::send), [`receive`](Machine::receive): each is done at
+//! 1. [`send`](MessageMachine::send), [`receive`](MessageMachine::receive): each is done at
 //!    once or pending.
-//! 2. [`advance`](Machine::advance), or [`advance_from`](Machine::advance_from)
+//! 2. [`advance`](MessageMachine::advance), or [`advance_from`](MessageMachine::advance_from)
 //!    where the caller waits for one peer.
-//! 3. [`poll_job`](Machine::poll_job) until `None`: long copies, which any thread
-//!    may make; then [`job_done`](Machine::job_done).
-//! 4. [`watch`](Machine::watch): report the end of this request;
-//!    [`poll_ended`](Machine::poll_ended) until `None`: requests with a waiter to
-//!    wake; [`take`](Machine::take): the result.
-//! 5. Before the rank stops polling for a while: [`rest`](Machine::rest).
+//! 3. [`poll_job`](MessageMachine::poll_job) until `None`: long copies, which any thread
+//!    may make; then [`job_done`](MessageMachine::job_done).
+//! 4. [`watch`](MessageMachine::watch): report the end of this request;
+//!    [`poll_ended`](MessageMachine::poll_ended) until `None`: requests with a waiter to
+//!    wake; [`take`](MessageMachine::take): the result.
+//! 5. Before the rank stops polling for a while: [`rest`](MessageMachine::rest).
 //!
 //! A machine's ranks are small numbers that only the machine and its wire use. A
-//! far rank (on another node) gets the next number by [`admit`](Machine::admit),
+//! far rank (on another node) gets the next number by [`admit`](MessageMachine::admit),
 //! when there is first something to do with it; tables that are too short for it
-//! [grow](Machine::grow).
+//! [grow](MessageMachine::grow).
 //!
 //! Progress: every call is wait-free, on one thread at a time. With
-//! [`Design::Locked`] the calls that post, cancel or take from a lane are
+//! [`MatchingDesign::Locked`] the calls that post, cancel or take from a lane are
 //! blocking: they wait for a sender that has the lock, for a few loads and stores
 //! unless the sender is preempted there.
 //!
@@ -114,30 +114,30 @@
 //! use tsumugi_core::mem::{LocalRank, PeerIndex};
 //! use tsumugi_core::msg::*;
 //!
-//! let shape = Shape::of(1);
+//! let shape = MessageShape::of(1);
 //! let mut tables = (
-//!     [Peer::EMPTY],
-//!     [Entry::EMPTY; 8],
-//!     vec![Unexpected::EMPTY; shape.unexpected()],
-//!     vec![Logged::EMPTY; shape.log()],
-//!     vec![Mirrored::EMPTY; shape.mirrored()],
+//!     [MessagePeer::EMPTY],
+//!     [RequestEntry::EMPTY; 8],
+//!     vec![UnexpectedMessage::EMPTY; shape.unexpected()],
+//!     vec![LoggedMessage::EMPTY; shape.log()],
+//!     vec![MirroredOffer::EMPTY; shape.mirrored()],
 //! );
-//! let tables = Tables {
+//! let tables = MessageTables {
 //!     peers: &mut tables.0,
 //!     requests: &mut tables.1,
 //!     unexpected: &mut tables.2,
 //!     log: &mut tables.3,
 //!     mirror: &mut tables.4,
 //! };
-//! let (own, me, design) = (LocalRank(0), PeerIndex(0), Design::Mirror);
-//! let mut machine = Machine::new(own, shape, design, Thresholds::DEFAULT, tables)?;
-//! let layout = Layout::from_size_align(shape.memory_size(), Shape::ALIGN).unwrap();
+//! let (own, me, design) = (LocalRank(0), PeerIndex(0), MatchingDesign::Mirror);
+//! let mut machine = MessageMachine::new(own, shape, design, Thresholds::DEFAULT, tables)?;
+//! let layout = Layout::from_size_align(shape.memory_size(), MessageShape::ALIGN).unwrap();
 //! let mut ends = [LaneEnd::EMPTY];
 //! // SAFETY: zero memory of this size, for these lanes alone; the buffers
 //! // below outlive their messages.
 //! let mut lanes = unsafe {
 //!     let memory = NonNull::new(alloc_zeroed(layout)).unwrap();
-//!     let mut lanes = Lanes::new(own, shape, memory, &mut ends)?;
+//!     let mut lanes = NodeLanes::new(own, shape, memory, &mut ends)?;
 //!     lanes.connect(me, memory);
 //!     lanes
 //! };
@@ -145,11 +145,11 @@
 //! let (text, mut buffer) = (*b"to myself", [0; 16]);
 //! let label = Label { context: 0, tag: 7 };
 //! let at = text.as_ptr().expose_provenance() as u64;
-//! machine.send(&mut lanes, me, label, Bytes { at, len: 9, in_reach: true }).unwrap();
+//! machine.send(&mut lanes, me, label, MessageBytes { at, len: 9, in_reach: true }).unwrap();
 //! machine.advance(&mut lanes);
 //! let pattern = Pattern { context: 0, source: None, tag: Some(7) };
 //! let at = buffer.as_mut_ptr().expose_provenance() as u64;
-//! let into = Bytes { at, len: 16, in_reach: true };
+//! let into = MessageBytes { at, len: 16, in_reach: true };
 //! let received = machine.receive(&mut lanes, pattern, into).unwrap().done().unwrap();
 //! assert_eq!((received.source, received.len), (me, 9));
 //! assert_eq!(buffer[..9], text);
@@ -170,34 +170,45 @@ mod list;
 mod locked;
 mod lost;
 mod machine;
-mod mail;
+mod network;
 mod mirror;
 mod offer;
 mod outcome;
+mod outgoing;
 mod packet;
 mod receive;
 mod rendezvous;
+mod request_state;
 mod room;
 mod send;
 mod setup;
+mod shape;
 mod split;
 mod tables;
 mod threshold;
 mod wire;
 
-pub use count::{Counts, Path};
-pub use lanes::{LaneEnd, Lanes};
-pub use line::{Lane, LaneReceiver, LaneSender, Line, NeedLine, ReturnLine};
-pub use machine::Machine;
-pub use mail::{Buffers, Chunk, FarLane, Mail, MailEnd, PARCEL_BYTES_MIN, ParcelError, Place};
-pub use outcome::{Begun, Bytes, CallError, Cancel, Ended, Job, Label, Pattern, Received, Request};
-pub use packet::{INLINE_BYTES_MAX, INLINE_WORDS, Kind, Load, Offer, Packet};
-pub use send::COPY_BYTES_MAX;
-pub use setup::{Design, SetupError, Shape};
-pub use split::{Claimed, Side, Split};
-pub use tables::{Entry, Logged, Mirrored, Peer, Tables, Unexpected};
+pub use count::{MessageCounts, MessagePath};
+pub use lanes::{LaneEnd, NodeLanes};
+pub use launch::COPY_BYTES_MAX;
+pub use line::{Lane, LaneLine, LaneReceiver, LaneSender, NeedLine, ReturnLine};
+pub use machine::MessageMachine;
+pub use network::{
+    Buffers, ChunkPlace, LaneChunk, NetworkLane, NetworkLaneEnd, NetworkLanes, PARCEL_BYTES_MIN,
+    ParcelError,
+};
+pub use outcome::{
+    Begun, CallError, Cancel, CopyJob, Label, MessageBytes, Pattern, ReceivedMessage, RequestError,
+    RequestId,
+};
+pub use packet::{INLINE_BYTES_MAX, INLINE_WORDS, Offer, Packet, PacketKind, PacketLoad};
+pub use shape::{MatchingDesign, MessageShape, SetupError};
+pub use split::{Claimed, Split, SplitSide};
+pub use tables::{
+    LoggedMessage, MessagePeer, MessageTables, MirroredOffer, RequestEntry, UnexpectedMessage,
+};
 pub use threshold::Thresholds;
-pub use wire::{Copy, Returned, Wire};
+pub use wire::{Copy, LaneTransport, Returned};
 
 #[cfg(all(test, not(tsumugi_loom)))]
 #[allow(unsafe_code)]

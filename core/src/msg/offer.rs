@@ -9,20 +9,20 @@
 //! receives are offered when the sender requests room, at the latest, and waiting
 //! offers go then, too.
 
-use super::list::List;
-use super::machine::Machine;
-use super::packet::{Kind, Load, Offer, Packet};
-use super::setup::Design;
-use super::tables::{ANY, Due, Offered, State};
-use super::wire::Wire;
+use super::list::IndexList;
+use super::machine::MessageMachine;
+use super::packet::{Offer, Packet, PacketKind, PacketLoad};
+use super::shape::MatchingDesign;
+use super::tables::{ANY, DuePacket, OfferState, RequestState};
+use super::wire::LaneTransport;
 use crate::mem::PeerIndex;
-use crate::sync::mutant;
+use crate::mutate;
 
-impl Machine<'_> {
+impl MessageMachine<'_> {
     /// Publishes a receive that was just posted, the last of all: offers it to
     /// its source, if that pays and no earlier receive prevents it.
     #[inline(always)]
-    pub(super) fn publish<W: Wire>(&mut self, wire: &mut W, post: usize) {
+    pub(super) fn publish<W: LaneTransport>(&mut self, wire: &mut W, post: usize) {
         if self.has_board() {
             return self.put_up_post(post);
         }
@@ -31,7 +31,7 @@ impl Machine<'_> {
             return;
         }
         self.tables.peers[source as usize].unoffered += 1;
-        if self.design != Design::Mirror {
+        if self.design != MatchingDesign::Mirror {
             return;
         }
         let is_starved = wire.is_starved(PeerIndex(source));
@@ -48,18 +48,20 @@ impl Machine<'_> {
 
     /// Asks a source to forget a receive that is to be cancelled. Returns whether
     /// the receive can be cancelled at once.
-    pub(super) fn withdraw<W: Wire>(&mut self, wire: &mut W, post: usize) -> bool {
+    pub(super) fn withdraw<W: LaneTransport>(&mut self, wire: &mut W, post: usize) -> bool {
         match self.tables.requests[post].offered {
-            Offered::No | Offered::Held | Offered::Ripe => true,
-            Offered::Yes if mutant("msg_cancel_unasked") => true,
-            Offered::Yes => {
-                self.tables.requests[post].offered = Offered::Cancelling;
-                let source = self.tables.requests[post].peer as usize;
-                self.owe(post, source, Due::Cancel);
-                self.push_dues(wire, source);
-                false
-            }
-            Offered::Cancelling => false,
+            OfferState::No | OfferState::Held | OfferState::Ripe => true,
+            OfferState::Yes => mutate!("msg_cancel_unasked":
+                {
+                    self.tables.requests[post].offered = OfferState::Cancelling;
+                    let source = self.tables.requests[post].peer as usize;
+                    self.queue_packet(post, source, DuePacket::Cancel);
+                    self.push_dues(wire, source);
+                    false
+                }
+                => true
+            ),
+            OfferState::Cancelling => false,
         }
     }
 
@@ -73,14 +75,14 @@ impl Machine<'_> {
         }
         let entry = &self.tables.requests[post];
         let source = entry.peer as usize;
-        if entry.peer != ANY && entry.offered == Offered::No {
+        if entry.peer != ANY && entry.offered == OfferState::No {
             let peer = &mut self.tables.peers[source];
             peer.unoffered -= 1;
             if peer.held > 0 {
                 peer.revisit = true;
-                self.rouse(source);
+                self.schedule_pump(source);
             }
-        } else if self.design == Design::Mirror {
+        } else if self.design == MatchingDesign::Mirror {
             self.unoffer_wanted(post);
         }
     }
@@ -95,35 +97,35 @@ impl Machine<'_> {
         let source = entry.peer as usize;
         let peer = &mut self.tables.peers[source];
         match entry.offered {
-            Offered::No | Offered::Held => {
+            OfferState::No | OfferState::Held => {
                 peer.unoffered -= 1;
-                peer.held -= u32::from(entry.offered == Offered::Held);
+                peer.held -= u32::from(entry.offered == OfferState::Held);
             }
-            Offered::Ripe => {
+            OfferState::Ripe => {
                 peer.offered -= 1;
                 peer.ripe.remove(self.tables.requests, post);
             }
-            Offered::Yes => peer.offered -= 1,
-            Offered::Cancelling => {
+            OfferState::Yes => peer.offered -= 1,
+            OfferState::Cancelling => {
                 peer.offered -= 1;
-                if entry.due == Due::Cancel {
+                if entry.due == DuePacket::Cancel {
                     // The source was not asked yet.
-                    entry.due = Due::Nothing;
-                    entry.offered = Offered::Yes;
+                    entry.due = DuePacket::Nothing;
+                    entry.offered = OfferState::Yes;
                     peer.dues.remove(self.tables.requests, post);
                 }
             }
         }
-        let was_held = self.tables.requests[post].offered == Offered::Held;
+        let was_held = self.tables.requests[post].offered == OfferState::Held;
         let peer = &mut self.tables.peers[source];
         if peer.held > 0 && (was_held || peer.offered <= self.shape.mirror / 2) {
             peer.revisit = true;
-            self.rouse(source);
+            self.schedule_pump(source);
         }
     }
 
     /// Looks again at the receives of a source that were held back.
-    pub(super) fn revisit<W: Wire>(&mut self, wire: &mut W, source: usize) {
+    pub(super) fn revisit<W: LaneTransport>(&mut self, wire: &mut W, source: usize) {
         self.tables.peers[source].revisit = false;
         let is_starved = wire.is_starved(PeerIndex(source as u32));
         let mut looked = 0;
@@ -132,11 +134,11 @@ impl Machine<'_> {
             && self.tables.peers[source].unoffered > 0
             && looked < LOOK
         {
-            at = List::<0>::after(self.tables.requests, post);
+            at = IndexList::<0>::after(self.tables.requests, post);
             looked += 1;
             let offered = self.tables.requests[post].offered;
-            if offered == Offered::Held
-                || offered == Offered::No && self.wants_offer(post, is_starved)
+            if offered == OfferState::Held
+                || offered == OfferState::No && self.wants_offer(post, is_starved)
             {
                 self.publish_if_free(source, post, is_starved);
             }
@@ -145,15 +147,15 @@ impl Machine<'_> {
 
     /// Takes the next offer to that rank, to go in a packet that is sent now.
     #[inline]
-    pub(super) fn take_offer(&mut self, to: PeerIndex) -> Load {
+    pub(super) fn take_offer(&mut self, to: PeerIndex) -> PacketLoad {
         let peer = &mut self.tables.peers[to.0 as usize];
-        let Some(post) = peer.ripe.pop(self.tables.requests) else { return Load::Empty };
+        let Some(post) = peer.ripe.pop(self.tables.requests) else { return PacketLoad::Empty };
         let taken = peer.here.taken;
         let id = self.id(post);
         self.counts.offered += 1;
         let entry = &mut self.tables.requests[post];
-        entry.offered = Offered::Yes;
-        Load::Offer(Offer {
+        entry.offered = OfferState::Yes;
+        PacketLoad::Offer(Offer {
             id,
             taken,
             context: entry.context,
@@ -164,12 +166,16 @@ impl Machine<'_> {
     }
 
     /// Pushes offers in packets of their own, if one of them is urgent.
-    pub(super) fn push_offers<W: Wire>(&mut self, wire: &mut W, to: usize) -> bool {
+    pub(super) fn push_offers<W: LaneTransport>(&mut self, wire: &mut W, to: usize) -> bool {
         let mut has_moved = false;
         let rank = PeerIndex(to as u32);
         while self.tables.peers[to].has_urgent() && self.has_lines(wire, rank, 1) {
             let offer = self.take_offer(rank);
-            wire.push(rank, &Packet { count: Packet::OFFER, ..Packet::new(Kind::Post) }, offer);
+            wire.push(
+                rank,
+                &Packet { count: Packet::OFFER, ..Packet::new(PacketKind::Post) },
+                offer,
+            );
             has_moved = true;
         }
         has_moved
@@ -185,10 +191,10 @@ impl Machine<'_> {
     }
 
     fn publish_if_free(&mut self, source: usize, post: usize, is_starved: bool) {
-        let was_held = self.tables.requests[post].offered == Offered::Held;
+        let was_held = self.tables.requests[post].offered == OfferState::Held;
         if self.tables.peers[source].offered >= self.shape.mirror || self.is_held_back(post) {
             if !was_held {
-                self.tables.requests[post].offered = Offered::Held;
+                self.tables.requests[post].offered = OfferState::Held;
                 self.tables.peers[source].held += 1;
             }
             return;
@@ -198,22 +204,22 @@ impl Machine<'_> {
         peer.unoffered -= 1;
         peer.offered += 1;
         let entry = &mut self.tables.requests[post];
-        entry.offered = Offered::Ripe;
+        entry.offered = OfferState::Ripe;
         let pays = entry.len >= u64::from(peer.thresholds.alone_from);
         // A packet carries one offer: of several, some would be late.
         peer.urgent = pays || is_starved || !peer.ripe.is_empty();
         peer.ripe.push(self.tables.requests, post);
         if peer.urgent {
-            self.rouse(source);
+            self.schedule_pump(source);
         }
     }
 
     /// Makes the waiting offers urgent, because the source has no room.
     pub(super) fn urge_offers(&mut self, source: usize) {
         let peer = &mut self.tables.peers[source];
-        if !peer.ripe.is_empty() && !mutant("msg_offer_kept") {
+        if mutate!("msg_offer_kept": !peer.ripe.is_empty() => false) {
             peer.urgent = true;
-            self.rouse(source);
+            self.schedule_pump(source);
         }
     }
 
@@ -223,7 +229,7 @@ impl Machine<'_> {
     fn is_held_back(&self, post: usize) -> bool {
         let entry = &self.tables.requests[post];
         let peer = &self.tables.peers[entry.peer as usize];
-        let no_wildcards = self.any_posted.is_empty() || mutant("msg_wildcard_passed");
+        let no_wildcards = mutate!("msg_wildcard_passed": self.any_posted.is_empty() => true);
         if peer.unoffered <= 1 && no_wildcards {
             return false;
         }
@@ -238,12 +244,12 @@ impl Machine<'_> {
                 if earlier.number >= entry.number {
                     break;
                 }
-                let is_unknown = matches!(earlier.offered, Offered::No | Offered::Held);
+                let is_unknown = matches!(earlier.offered, OfferState::No | OfferState::Held);
                 if is_unknown && earlier.overlaps(entry) || looked == LOOK {
                     return true;
                 }
                 looked += 1;
-                at = List::<0>::after(self.tables.requests, other);
+                at = IndexList::<0>::after(self.tables.requests, other);
             }
         }
         false
@@ -253,7 +259,7 @@ impl Machine<'_> {
         for peer in 0..self.tables.peers.len() {
             if self.tables.peers[peer].held > 0 {
                 self.tables.peers[peer].revisit = true;
-                self.rouse(peer);
+                self.schedule_pump(peer);
             }
         }
     }
@@ -264,13 +270,13 @@ impl Machine<'_> {
         peer.asked = peer.asked.saturating_sub(1);
         let Some(post) = self.named_any(id) else { return };
         let entry = &self.tables.requests[post];
-        if entry.offered != Offered::Cancelling || entry.peer as usize != from {
+        if entry.offered != OfferState::Cancelling || entry.peer as usize != from {
             return;
         }
-        if entry.state == State::Posted {
+        if entry.state == RequestState::Posted {
             self.unpost(post);
-            self.tables.requests[post].offered = Offered::No;
-            self.end(post, Some(super::outcome::Ended::Cancelled));
+            self.tables.requests[post].offered = OfferState::No;
+            self.end(post, Some(super::outcome::RequestError::Cancelled));
         } else {
             self.answered(post);
         }
@@ -279,8 +285,8 @@ impl Machine<'_> {
     /// Ends the wait for an answer that will not come, because the rank has died.
     pub(super) fn forget_question(&mut self, index: usize, of: usize) {
         let entry = &self.tables.requests[index];
-        let is_its = entry.peer as usize == of && entry.offered == Offered::Cancelling;
-        if is_its && entry.state != State::Posted {
+        let is_its = entry.peer as usize == of && entry.offered == OfferState::Cancelling;
+        if is_its && entry.state != RequestState::Posted {
             self.answered(index);
         }
     }
@@ -288,8 +294,8 @@ impl Machine<'_> {
     /// Ends the cancelling of a receive that has got its message.
     fn answered(&mut self, index: usize) {
         let entry = &mut self.tables.requests[index];
-        entry.offered = Offered::No;
-        if entry.state == State::Free {
+        entry.offered = OfferState::No;
+        if entry.state == RequestState::Free {
             self.release(index);
         }
     }

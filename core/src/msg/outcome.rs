@@ -1,6 +1,6 @@
 //! Arguments and results of the machine's calls, and their errors.
 
-use super::split::Side;
+use super::split::SplitSide;
 use super::wire::Copy;
 use crate::completion::Why;
 use crate::mem::PeerIndex;
@@ -29,7 +29,7 @@ pub struct Pattern<S = PeerIndex> {
 
 /// A buffer, at an address that the wire understands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Bytes {
+pub struct MessageBytes {
     /// The address of the first byte.
     pub at: u64,
     /// The number of bytes.
@@ -41,7 +41,7 @@ pub struct Bytes {
 /// Description of a message that was received, or could be. `S` names a sender, as in
 /// a [`Pattern`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Received<S = PeerIndex> {
+pub struct ReceivedMessage<S = PeerIndex> {
     /// The rank that sent it.
     pub source: S,
     /// Its tag.
@@ -54,23 +54,23 @@ pub struct Received<S = PeerIndex> {
 
 /// A send or receive under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Request {
+pub struct RequestId {
     pub(super) index: u32,
     pub(super) generation: u32,
 }
 
 /// Bytes to be copied outside the machine, in chunks or by several threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Job {
+pub struct CopyJob {
     /// The request with these bytes.
-    pub request: Request,
+    pub request: RequestId,
     /// The copy to be made.
     pub copy: Copy,
     /// If set, both sides make the copy together: each side copies the parts that
     /// it can claim on the lane's [`Split`](super::Split), under this number and
-    /// as this side. Then [`split_done`](super::Machine::split_done) must be
-    /// called in place of [`job_done`](super::Machine::job_done).
-    pub split: Option<(u32, Side)>,
+    /// as this side. Then [`split_done`](super::MessageMachine::split_done) must be
+    /// called in place of [`job_done`](super::MessageMachine::job_done).
+    pub split: Option<(u32, SplitSide)>,
 }
 
 /// How far a call has got.
@@ -79,13 +79,13 @@ pub enum Begun<T> {
     /// The request has ended: the caller may use the buffer.
     Done(T),
     /// The request will end: the buffer is the machine's until then.
-    Pending(Request),
+    Pending(RequestId),
 }
 
 /// Why a request ended without a message, or without the whole of it. `P` names a
 /// peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended<P = PeerIndex> {
+pub enum RequestError<P = PeerIndex> {
     /// The request was cancelled, and nothing was received.
     Cancelled,
     /// The rank has died.
@@ -122,7 +122,7 @@ pub enum CallError {
 /// Result of an attempt to cancel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cancel {
-    /// The request has ended as [`Ended::Cancelled`].
+    /// The request has ended as [`RequestError::Cancelled`].
     Done,
     /// The machine asks the peer: the request will end as cancelled or with its
     /// message.
@@ -141,7 +141,7 @@ impl Pattern {
     }
 }
 
-impl Request {
+impl RequestId {
     /// Encodes the request as a word.
     pub const fn to_bits(self) -> u64 {
         (self.generation as u64) << 32 | self.index as u64
@@ -163,7 +163,7 @@ impl<T> Begun<T> {
     }
 
     /// Returns the request, if it has not ended.
-    pub fn pending(self) -> Option<Request> {
+    pub fn pending(self) -> Option<RequestId> {
         match self {
             Self::Done(_) => None,
             Self::Pending(request) => Some(request),
@@ -171,7 +171,7 @@ impl<T> Begun<T> {
     }
 }
 
-impl<P: fmt::Display> fmt::Display for Ended<P> {
+impl<P: fmt::Display> fmt::Display for RequestError<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Cancelled => f.write_str("the receive was cancelled"),
@@ -183,7 +183,7 @@ impl<P: fmt::Display> fmt::Display for Ended<P> {
     }
 }
 
-impl<P: fmt::Debug + fmt::Display> core::error::Error for Ended<P> {}
+impl<P: fmt::Debug + fmt::Display> core::error::Error for RequestError<P> {}
 
 impl fmt::Display for CallError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -223,10 +223,10 @@ mod tests {
 
     #[test]
     fn a_call_is_done_or_has_a_request() {
-        let request = Request { index: 5, generation: !0 };
+        let request = RequestId { index: 5, generation: !0 };
         assert_eq!((Begun::Done(7).done(), Begun::Done(7).pending()), (Some(7), None));
         let pending = Begun::<u8>::Pending(request);
         assert_eq!((pending.done(), pending.pending()), (None, Some(request)));
-        assert_eq!(Request::from_bits(request.to_bits()), request);
+        assert_eq!(RequestId::from_bits(request.to_bits()), request);
     }
 }

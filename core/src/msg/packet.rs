@@ -10,7 +10,7 @@
 //!
 //! `count` is the number of inline bytes of an [`Inline`](Kind::Inline) packet,
 //! and flags in all others. Each further line has a stamp and 56 bytes. The
-//! messages of a lane (see [`Kind::is_message`]) are numbered in their order;
+//! messages of a lane (see [`PacketKind::is_message`]) are numbered in their order;
 //! that number is in no packet.
 
 /// Most inline bytes of a packet, which has four lines then.
@@ -22,7 +22,7 @@ pub const INLINE_WORDS: usize = FIRST_WORDS + 3 * LINE_WORDS;
 /// The kind of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
+pub enum PacketKind {
     /// A whole message.
     Inline = 1,
     /// A message with its bytes in slots: `a` length, `b` slots.
@@ -63,7 +63,7 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet {
     /// Its kind.
-    pub kind: Kind,
+    pub kind: PacketKind,
     /// Inline bytes, or flags.
     pub count: u8,
     /// The context of a message.
@@ -98,7 +98,7 @@ pub struct Offer {
 
 /// The content of a packet beside its words.
 #[derive(Clone, Copy, Debug)]
-pub enum Load {
+pub enum PacketLoad {
     /// Nothing.
     Empty,
     /// The `count` bytes at this address.
@@ -107,7 +107,7 @@ pub enum Load {
     Offer(Offer),
 }
 
-impl Kind {
+impl PacketKind {
     /// Returns whether a packet of this kind is a message: messages are counted.
     #[inline(always)]
     pub const fn is_message(self) -> bool {
@@ -150,7 +150,7 @@ impl Packet {
 
     /// Makes a packet of this kind, with all other fields zero.
     #[inline(always)]
-    pub const fn new(kind: Kind) -> Self {
+    pub const fn new(kind: PacketKind) -> Self {
         Self { kind, count: 0, context: 0, tag: 0, id: 0, a: 0, b: 0 }
     }
 
@@ -158,7 +158,7 @@ impl Packet {
     #[inline(always)]
     pub const fn lines(&self) -> u32 {
         match self.kind {
-            Kind::Inline => Self::lines_of(self.count as u64),
+            PacketKind::Inline => Self::lines_of(self.count as u64),
             _ => 1,
         }
     }
@@ -183,7 +183,7 @@ impl Packet {
     /// Returns whether a flag is set; always false for an inline message.
     #[inline(always)]
     pub fn has(&self, flag: u8) -> bool {
-        self.kind != Kind::Inline && self.count & flag != 0
+        self.kind != PacketKind::Inline && self.count & flag != 0
     }
 
     /// Returns the first word of the first line, without the stamp.
@@ -195,7 +195,7 @@ impl Packet {
     /// Decodes such a word and the three words after it. `None`: not a packet.
     #[inline(always)]
     pub(super) const fn from_words(head: u64, first: u64, a: u64, b: u64) -> Option<Self> {
-        let Some(kind) = Kind::from_bits((head >> 32) as u8) else { return None };
+        let Some(kind) = PacketKind::from_bits((head >> 32) as u8) else { return None };
         let count = (head >> 40) as u8;
         let context = (head >> 48) as u16;
         Some(Self { kind, count, context, tag: first as u32, id: (first >> 32) as u32, a, b })
@@ -245,7 +245,7 @@ mod tests {
     #[test]
     fn a_packet_is_read_as_it_was_written() {
         for bits in 0..=u8::MAX {
-            let Some(kind) = Kind::from_bits(bits) else { continue };
+            let Some(kind) = PacketKind::from_bits(bits) else { continue };
             assert_eq!(kind as u8, bits);
             let packet = Packet { kind, count: 200, context: 0xfffe, tag: 1, id: !0, a: 5, b: !0 };
             let first = u64::from(packet.tag) | u64::from(packet.id) << 32;
@@ -275,17 +275,17 @@ mod tests {
     fn flags_are_those_of_packets_that_have_no_inline_bytes() {
         let flags = [Packet::DONE, Packet::IN_REACH, Packet::FAILED, Packet::OFFER];
         for flag in flags.into_iter().chain([Packet::SPLIT, Packet::BY_KERNEL]) {
-            let packet = Packet { count: flag, ..Packet::new(Kind::Fin) };
-            assert!(packet.has(flag) && !Packet::new(Kind::Fin).has(flag), "{flag}");
+            let packet = Packet { count: flag, ..Packet::new(PacketKind::Fin) };
+            assert!(packet.has(flag) && !Packet::new(PacketKind::Fin).has(flag), "{flag}");
             let others = Packet { count: !flag, ..packet };
             assert!(!others.has(flag), "{flag}");
-            assert!(!Packet { kind: Kind::Inline, ..packet }.has(flag), "{flag} bytes");
+            assert!(!Packet { kind: PacketKind::Inline, ..packet }.has(flag), "{flag} bytes");
         }
     }
 
     #[test]
     fn an_inline_message_is_no_longer_than_a_packet() {
-        let packet = |count| Packet { count, ..Packet::new(Kind::Inline) };
+        let packet = |count| Packet { count, ..Packet::new(PacketKind::Inline) };
         assert_eq!([0, 8, 200].map(|count| packet(count).inline_len()), [0, 8, 200]);
         assert_eq!(packet(u8::MAX).inline_len(), INLINE_BYTES_MAX as u64);
     }

@@ -5,17 +5,17 @@
 //! message that it matches. Looking at the messages that are here and posting the
 //! receive are one step, so no message slips through in between.
 
-use super::list::List;
-use super::machine::Machine;
-use super::outcome::{Begun, Bytes, CallError, Label, Pattern, Received, Request};
-use super::packet::Kind;
-use super::tables::{ANY, Entry, State, Unexpected};
-use super::wire::Wire;
+use super::list::IndexList;
+use super::machine::MessageMachine;
+use super::outcome::{Begun, CallError, Label, MessageBytes, Pattern, ReceivedMessage, RequestId};
+use super::packet::PacketKind;
+use super::tables::{ANY, RequestEntry, RequestState, UnexpectedMessage};
+use super::wire::LaneTransport;
 use crate::completion::Why;
 use crate::mem::PeerIndex;
-use crate::sync::mutant;
+use crate::mutate;
 
-impl Machine<'_> {
+impl MessageMachine<'_> {
     /// Receives a message into a buffer.
     ///
     /// Wait-free, except for the length of the lists that the call looks through.
@@ -29,12 +29,12 @@ impl Machine<'_> {
     /// - [`CallError::Busy`] with [`Why::NoTag`]: all requests are under way, and the
     ///   receive needs one.
     #[inline]
-    pub fn receive<W: Wire>(
+    pub fn receive<W: LaneTransport>(
         &mut self,
         wire: &mut W,
         pattern: Pattern,
-        into: Bytes,
-    ) -> Result<Begun<Received>, CallError> {
+        into: MessageBytes,
+    ) -> Result<Begun<ReceivedMessage>, CallError> {
         let peer = match pattern.source {
             Some(source) => self.check(source)? as u32,
             None => ANY,
@@ -65,12 +65,12 @@ impl Machine<'_> {
     ///
     /// Wait-free.
     #[inline]
-    pub fn receive_next<W: Wire>(
+    pub fn receive_next<W: LaneTransport>(
         &mut self,
         wire: &mut W,
         pattern: &Pattern,
-        into: Bytes,
-    ) -> Option<Received> {
+        into: MessageBytes,
+    ) -> Option<ReceivedMessage> {
         let rank = pattern.source?;
         let from = rank.0 as usize;
         if self.tables.peers.get(from)?.lost || self.has_board() {
@@ -85,7 +85,7 @@ impl Machine<'_> {
             packet = wire.peek(rank)?;
         }
         let label = Label { context: packet.context, tag: packet.tag };
-        let is_it = packet.kind == Kind::Inline
+        let is_it = packet.kind == PacketKind::Inline
             && pattern.takes(rank, label)
             && self.tables.peers[from].unexpected.is_empty()
             && self.find_post(from, label).is_none();
@@ -100,7 +100,7 @@ impl Machine<'_> {
         self.count_matched(from, false);
         wire.pop(rank);
         self.settle(wire, from);
-        Some(Received { source: rank, tag: packet.tag, len, truncated: len > into.len })
+        Some(ReceivedMessage { source: rank, tag: packet.tag, len, truncated: len > into.len })
     }
 
     /// Posts a receive for one source, if no message in the tables can match it,
@@ -108,12 +108,12 @@ impl Machine<'_> {
     /// is no room, and nothing has happened; then the caller must call
     /// [`receive`](Self::receive). Wait-free.
     #[inline(always)]
-    pub fn post_short<W: Wire>(
+    pub fn post_short<W: LaneTransport>(
         &mut self,
         wire: &mut W,
         pattern: &Pattern,
-        into: Bytes,
-    ) -> Option<Request> {
+        into: MessageBytes,
+    ) -> Option<RequestId> {
         let rank = pattern.source?;
         let peer = self.tables.peers.get(rank.0 as usize)?;
         let is_plain = peer.unexpected.is_empty()
@@ -132,14 +132,14 @@ impl Machine<'_> {
     }
 
     #[inline(always)]
-    fn new_post(&mut self, pattern: &Pattern, peer: u32, into: Bytes) -> Option<usize> {
+    fn new_post(&mut self, pattern: &Pattern, peer: u32, into: MessageBytes) -> Option<usize> {
         self.posts += 1;
-        self.new_entry(Entry {
+        self.new_entry(RequestEntry {
             number: self.posts,
             peer,
             tag: pattern.tag.unwrap_or(0),
             any_tag: pattern.tag.is_none(),
-            state: State::Posted,
+            state: RequestState::Posted,
             source: peer,
             ..of_receive(pattern.context, into)
         })
@@ -148,7 +148,7 @@ impl Machine<'_> {
     /// Returns whether no message of that rank waits here for a receive, and none
     /// waits at that rank for room: then all that comes next is in the lane.
     #[inline]
-    pub fn is_quiet<W: Wire>(&self, wire: &mut W, from: PeerIndex) -> bool {
+    pub fn is_quiet<W: LaneTransport>(&self, wire: &mut W, from: PeerIndex) -> bool {
         let peer = &self.tables.peers[from.0 as usize];
         let is_quiet = peer.unexpected.is_empty() && !peer.lost && !wire.is_starved(from);
         is_quiet && !self.has_board()
@@ -157,7 +157,7 @@ impl Machine<'_> {
     /// Returns the first message here that matches the pattern, if there is one;
     /// the message stays. A message that still lies in a lane is not here:
     /// advance the machine before.
-    pub fn probe(&mut self, pattern: &Pattern) -> Option<Received> {
+    pub fn probe(&mut self, pattern: &Pattern) -> Option<ReceivedMessage> {
         let found = self.find_message(pattern);
         self.is_probed = found.is_none();
         found.map(|index| self.described(index))
@@ -173,7 +173,7 @@ impl Machine<'_> {
         let any = self.first_post(&self.any_posted, label);
         let (Some(one), Some(other)) = (exact, any) else { return exact.or(any) };
         let number = |post: usize| self.tables.requests[post].number;
-        let first = number(one) < number(other) || mutant("msg_exact_first");
+        let first = mutate!("msg_exact_first": number(one) < number(other) => true);
         Some(if first { one } else { other })
     }
 
@@ -191,12 +191,14 @@ impl Machine<'_> {
 
     /// Stores a message that no receive takes. `None`: the peer has sent more
     /// messages than it may.
-    pub(super) fn new_unexpected(&mut self, with: Unexpected) -> Option<usize> {
+    pub(super) fn new_unexpected(&mut self, with: UnexpectedMessage) -> Option<usize> {
         let index = self.room.pop(self.tables.unexpected)?;
         let from = with.source as usize;
         let entry = &mut self.tables.unexpected[index];
         // The bytes are not copied: they are long, and not there yet.
-        let Unexpected { source, tag, context, kind, in_reach, by_kernel, id, len, b, .. } = with;
+        let UnexpectedMessage {
+            source, tag, context, kind, in_reach, by_kernel, id, len, b, ..
+        } = with;
         entry.source = source;
         entry.tag = tag;
         entry.context = context;
@@ -212,12 +214,12 @@ impl Machine<'_> {
     }
 
     #[inline(always)]
-    fn first_post(&self, list: &List<0>, label: Label) -> Option<usize> {
+    fn first_post(&self, list: &IndexList<0>, label: Label) -> Option<usize> {
         let mut at = list.first();
         while let Some(post) = at
             && (!self.tables.requests[post].takes(label) || self.is_claimed(post))
         {
-            at = List::<0>::after(self.tables.requests, post);
+            at = IndexList::<0>::after(self.tables.requests, post);
         }
         at
     }
@@ -230,7 +232,7 @@ impl Machine<'_> {
             while let Some(index) = at
                 && !pattern.takes(messages[index].source(), messages[index].label())
             {
-                at = List::<1>::after(messages, index);
+                at = IndexList::<1>::after(messages, index);
             }
             return at;
         };
@@ -238,14 +240,14 @@ impl Machine<'_> {
         while let Some(index) = at
             && !pattern.takes(source, messages[index].label())
         {
-            at = List::<0>::after(messages, index);
+            at = IndexList::<0>::after(messages, index);
         }
         at
     }
 
-    fn described(&self, index: usize) -> Received {
-        let Unexpected { source, tag, len, .. } = self.tables.unexpected[index];
-        Received { source: PeerIndex(source), tag, len, truncated: false }
+    fn described(&self, index: usize) -> ReceivedMessage {
+        let UnexpectedMessage { source, tag, len, .. } = self.tables.unexpected[index];
+        ReceivedMessage { source: PeerIndex(source), tag, len, truncated: false }
     }
 
     fn unlink(&mut self, index: usize) {
@@ -255,41 +257,40 @@ impl Machine<'_> {
     }
 
     /// Lets a receive meet a message that was here before it.
-    fn receive_found<W: Wire>(
+    fn receive_found<W: LaneTransport>(
         &mut self,
         wire: &mut W,
         index: usize,
-        into: Bytes,
-    ) -> Result<Begun<Received>, CallError> {
+        into: MessageBytes,
+    ) -> Result<Begun<ReceivedMessage>, CallError> {
         let found = &self.tables.unexpected[index];
-        let Unexpected { source, tag, context, kind, id, len, b, .. } = *found;
+        let UnexpectedMessage { source, tag, context, kind, id, len, b, .. } = *found;
         let (from, flags) = (PeerIndex(source), [found.in_reach, found.by_kernel]);
-        if kind == Kind::Rts && self.free.is_empty() {
+        if kind == PacketKind::Rts && self.free.is_empty() {
             return Err(CallError::Busy(Why::NoTag));
         }
-        let received = Received { source: from, tag, len, truncated: len > into.len };
+        let received = ReceivedMessage { source: from, tag, len, truncated: len > into.len };
         let fitting = len.min(into.len);
         match kind {
-            Kind::Inline => wire.deliver_kept(&found.bytes, into.at, fitting),
-            Kind::Eager => {
+            PacketKind::Inline => wire.deliver_kept(&found.bytes, into.at, fitting),
+            PacketKind::Eager => {
                 wire.read_slots(from, b as u32, into.at, fitting);
-                if !mutant("msg_slot_early") {
-                    self.tables.peers[source as usize].here.slots ^= b as u32;
-                }
+                let freed = mutate!("msg_slot_early": b as u32 => 0);
+                self.tables.peers[source as usize].here.slots ^= freed;
             }
             _ => {}
         }
         self.unlink(index);
         self.room.push(self.tables.unexpected, index);
         self.count_matched(source as usize, true);
-        let begun = if kind == Kind::Rts {
-            let entry = Entry {
+        let begun = if kind == PacketKind::Rts {
+            let entry = RequestEntry {
                 peer: source,
                 source,
                 found_tag: tag,
                 size: len,
                 remote: id,
-                state: State::Fetching,
+                state: RequestState::Fetching,
                 ..of_receive(context, into)
             };
             let post = self.new_entry(entry).expect("a request is free");
@@ -297,7 +298,7 @@ impl Machine<'_> {
             self.fetch(wire, post);
             let request = self.request(post);
             let ended = &self.tables.requests[post];
-            if ended.state == State::Ended && ended.error.is_none() {
+            if ended.state == RequestState::Ended && ended.error.is_none() {
                 self.release(post);
                 Begun::Done(received)
             } else {
@@ -311,6 +312,12 @@ impl Machine<'_> {
     }
 }
 
-fn of_receive(context: u16, into: Bytes) -> Entry {
-    Entry { context, at: into.at, len: into.len, in_reach: into.in_reach, ..Entry::EMPTY }
+fn of_receive(context: u16, into: MessageBytes) -> RequestEntry {
+    RequestEntry {
+        context,
+        at: into.at,
+        len: into.len,
+        in_reach: into.in_reach,
+        ..RequestEntry::EMPTY
+    }
 }

@@ -24,34 +24,38 @@
 //! sender is one job for each part: the sender reports a finished part (`Part`),
 //! and the receiver fetches it into its cache while the next part is copied.
 
-use super::list::List;
-use super::machine::Machine;
-use super::outcome::{Ended, Job, Request};
-use super::packet::{Kind, Load, Packet};
-use super::send::COPY_BYTES_MAX;
-use super::split::{Both, Side};
-use super::tables::{Due, Entry, Offered, State};
-use super::wire::{Copy, Wire};
+use super::launch::COPY_BYTES_MAX;
+use super::list::IndexList;
+use super::machine::MessageMachine;
+use super::outcome::{CopyJob, RequestError, RequestId};
+use super::packet::{Packet, PacketKind, PacketLoad};
+use super::split::SplitSide;
+use super::tables::{DuePacket, OfferState, RequestEntry, RequestState, SplitProgress};
+use super::wire::{Copy, LaneTransport};
 use crate::mem::PeerIndex;
-use crate::sync::mutant;
+use crate::mutate;
 
-impl Machine<'_> {
-    /// Takes the end of a [`Job`]: the bytes have been copied, or could not be.
-    pub fn job_done<W: Wire>(&mut self, wire: &mut W, job: Request, result: Result<(), Ended>) {
+impl MessageMachine<'_> {
+    /// Takes the end of a [`CopyJob`]: the bytes have been copied, or could not be.
+    pub fn job_done<W: LaneTransport>(
+        &mut self,
+        wire: &mut W,
+        job: RequestId,
+        result: Result<(), RequestError>,
+    ) {
         let index = job.index as usize;
         let Some(entry) = self.tables.requests.get_mut(index) else { return };
-        let is_fetched = entry.state == State::Fetching;
-        let is_claimed = entry.state == State::Claiming;
-        let is_job = is_fetched || is_claimed || entry.state == State::Pushing;
+        let is_fetched = entry.state == RequestState::Fetching;
+        let is_claimed = entry.state == RequestState::Claiming;
+        let is_job = is_fetched || is_claimed || entry.state == RequestState::Pushing;
         if entry.generation != job.generation || !is_job {
             return;
         }
         let source = entry.source as usize;
-        if is_fetched
-            && matches!(result, Err(Ended::Failed { .. }))
-            && (self.tables.peers[source].far || entry.by_kernel)
-            && !mutant("msg_fetch_given_up")
-        {
+        let can_ask = is_fetched
+            && matches!(result, Err(RequestError::Failed { .. }))
+            && (self.tables.peers[source].far || entry.by_kernel);
+        if mutate!("msg_fetch_given_up": can_ask => false) {
             entry.by_kernel = false;
             return self.ask_for(wire, index, source);
         }
@@ -61,38 +65,38 @@ impl Machine<'_> {
             return self.claim_done(wire, index);
         }
         if !is_fetched && entry.error.is_none() && entry.moved < entry.fitting() {
-            let is_over = mutant("msg_part_is_all") || !self.part_done(wire, index);
+            let is_over = mutate!("msg_part_is_all": !self.part_done(wire, index) => true);
             if !is_over {
                 return;
             }
         }
-        self.close(wire, index, if is_fetched { Due::Fin } else { Due::Copied });
+        self.close(wire, index, if is_fetched { DuePacket::Fin } else { DuePacket::Copied });
     }
 
     /// Returns the job for all bytes of a request.
-    fn whole(&self, index: usize) -> Job {
+    fn whole(&self, index: usize) -> CopyJob {
         let entry = &self.tables.requests[index];
         let far = entry.far.expect("a copy has both addresses");
-        let is_fetched = matches!(entry.state, State::Fetching | State::Helping);
+        let is_fetched = matches!(entry.state, RequestState::Fetching | RequestState::Helping);
         let peer = PeerIndex(if is_fetched { entry.source } else { entry.peer });
         let (from, to) = if is_fetched { (far, entry.at) } else { (entry.at, far) };
         let nt_from = self.tables.peers[peer.0 as usize].thresholds.nt_from;
         let len = entry.fitting();
         let split = match (entry.both, entry.state) {
-            (Both::No, _) => None,
-            (_, State::Helping) => Some((self.id(index), Side::Receiver)),
-            _ => Some((entry.remote, Side::Sender)),
+            (SplitProgress::No, _) => None,
+            (_, RequestState::Helping) => Some((self.id(index), SplitSide::Receiver)),
+            _ => Some((entry.remote, SplitSide::Sender)),
         };
         let streaming = !is_fetched && split.is_none() && len >= u64::from(nt_from);
         let copy = Copy { peer, from, to, len, streaming, by_kernel: entry.by_kernel };
-        Job { request: self.request(index), copy, split }
+        CopyJob { request: self.request(index), copy, split }
     }
 
     /// Returns the job for the bytes that are copied next.
-    pub(super) fn job(&mut self, index: usize) -> Job {
+    pub(super) fn job(&mut self, index: usize) -> CopyJob {
         let mut job = self.whole(index);
         let entry = &mut self.tables.requests[index];
-        if entry.state == State::Pushing && job.split.is_none() {
+        if entry.state == RequestState::Pushing && job.split.is_none() {
             let thresholds = &self.tables.peers[job.copy.peer.0 as usize].thresholds;
             let part = thresholds.part_of(entry.fitting(), job.copy.streaming);
             job.copy.from += entry.moved;
@@ -109,28 +113,33 @@ impl Machine<'_> {
 
     /// Reports a finished part of a push to the receiver, and queues the next
     /// part. Returns whether there is a next one.
-    fn part_done<W: Wire>(&mut self, wire: &mut W, index: usize) -> bool {
-        let Entry { peer, remote, moved, .. } = self.tables.requests[index];
+    fn part_done<W: LaneTransport>(&mut self, wire: &mut W, index: usize) -> bool {
+        let RequestEntry { peer, remote, moved, .. } = self.tables.requests[index];
         if self.tables.peers[peer as usize].lost {
             return false;
         }
         let to = PeerIndex(peer);
         if wire.has_room(to, 1 + self.shape.reserve()) {
-            let packet = Packet { id: remote, a: moved, ..Packet::new(Kind::Part) };
-            wire.push(to, &packet, Load::Empty);
+            let packet = Packet { id: remote, a: moved, ..Packet::new(PacketKind::Part) };
+            wire.push(to, &packet, PacketLoad::Empty);
         }
         self.jobs.push(self.tables.requests, index);
         true
     }
 
-    pub(super) fn take_part<W: Wire>(&mut self, wire: &mut W, from: usize, packet: &Packet) {
-        if let Some(index) = self.named(packet.id, from, State::Coming) {
+    pub(super) fn take_part<W: LaneTransport>(
+        &mut self,
+        wire: &mut W,
+        from: usize,
+        packet: &Packet,
+    ) {
+        if let Some(index) = self.named(packet.id, from, RequestState::Coming) {
             self.has_come(wire, from, (index, packet.a));
         }
     }
 
     /// Notes that `bytes` bytes of a message that a rank pushes are there.
-    pub(super) fn has_come<W: Wire>(
+    pub(super) fn has_come<W: LaneTransport>(
         &mut self,
         wire: &mut W,
         from: usize,
@@ -158,117 +167,127 @@ impl Machine<'_> {
 
     /// Begins to move the bytes of a message that lies with its sender and has
     /// met its receive.
-    pub(super) fn fetch<W: Wire>(&mut self, wire: &mut W, index: usize) {
+    pub(super) fn fetch<W: LaneTransport>(&mut self, wire: &mut W, index: usize) {
         let source = self.tables.requests[index].source as usize;
-        self.tables.requests[index].state = State::Fetching;
+        self.tables.requests[index].state = RequestState::Fetching;
         if self.tables.peers[source].lost {
             let rank = PeerIndex(source as u32);
-            return self.end(index, Some(Ended::PeerLost { peer: rank }));
+            return self.end(index, Some(RequestError::PeerLost { peer: rank }));
         }
         let entry = &self.tables.requests[index];
         let peer = &self.tables.peers[source];
         let ask_from = if peer.far { u32::MAX } else { peer.thresholds.ask_from };
         if entry.fitting() == 0 {
-            self.close(wire, index, Due::Fin);
+            self.close(wire, index, DuePacket::Fin);
         } else if self.splits_found(wire, index) {
-            self.tables.requests[index].both = Both::Copying;
+            self.tables.requests[index].both = SplitProgress::Copying;
             self.ask_for(wire, index, source);
         } else if entry.far.is_none() || entry.in_reach && entry.fitting() >= ask_from.into() {
             self.ask_for(wire, index, source);
         } else {
-            self.copy_or_queue(wire, index, Due::Fin);
+            self.copy_or_queue(wire, index, DuePacket::Fin);
         }
     }
 
     /// Requests the bytes from the sender.
-    fn ask_for<W: Wire>(&mut self, wire: &mut W, index: usize, source: usize) {
+    fn ask_for<W: LaneTransport>(&mut self, wire: &mut W, index: usize, source: usize) {
         if self.tables.peers[source].lost {
             let rank = PeerIndex(source as u32);
-            return self.end(index, Some(Ended::PeerLost { peer: rank }));
+            return self.end(index, Some(RequestError::PeerLost { peer: rank }));
         }
-        self.tables.requests[index].state = State::Coming;
-        self.owe(index, source, Due::Cts);
+        self.tables.requests[index].state = RequestState::Coming;
+        self.queue_packet(index, source, DuePacket::Cts);
         self.push_dues(wire, source);
     }
 
     /// Pushes packets of requests that found no room before.
-    pub(super) fn push_dues<W: Wire>(&mut self, wire: &mut W, to: usize) -> bool {
+    pub(super) fn push_dues<W: LaneTransport>(&mut self, wire: &mut W, to: usize) -> bool {
         let mut has_moved = false;
         let rank = PeerIndex(to as u32);
         let mut at = self.tables.peers[to].dues.first();
         while let Some(index) = at
             && self.has_lines(wire, rank, 1)
         {
-            at = List::<1>::after(self.tables.requests, index);
+            at = IndexList::<1>::after(self.tables.requests, index);
             let entry = self.tables.requests[index];
             let failed = if entry.error.is_some() { Packet::FAILED } else { 0 };
             let named = |kind| Packet { count: failed, id: entry.remote, ..Packet::new(kind) };
             let packet = match entry.due {
-                Due::Copied if mutant("msg_direct_late") && entry.offered == Offered::No => {
-                    Packet {
-                        count: Packet::DONE,
-                        context: entry.context,
-                        tag: entry.tag,
-                        a: entry.len,
-                        ..named(Kind::Direct)
+                DuePacket::Copied => mutate!("msg_direct_late":
+                    named(PacketKind::Copied)
+                    => if entry.offered == OfferState::No {
+                        Packet {
+                            count: Packet::DONE,
+                            context: entry.context,
+                            tag: entry.tag,
+                            a: entry.len,
+                            ..named(PacketKind::Direct)
+                        }
+                    } else {
+                        named(PacketKind::Copied)
                     }
-                }
-                Due::Copied => named(Kind::Copied),
-                Due::Fin => named(Kind::Fin),
-                Due::Cts => Packet {
+                ),
+                DuePacket::Fin => named(PacketKind::Fin),
+                DuePacket::Cts => Packet {
                     count: match (entry.in_reach, entry.both) {
-                        (true, Both::No) => Packet::IN_REACH,
+                        (true, SplitProgress::No) => Packet::IN_REACH,
                         (true, _) => Packet::IN_REACH | Packet::SPLIT,
                         (false, _) => 0,
                     },
                     tag: self.id(index),
                     a: entry.fitting(),
                     b: entry.at,
-                    ..named(Kind::Cts)
+                    ..named(PacketKind::Cts)
                 },
-                Due::Cancel if self.tables.peers[to].asked == self.shape.mirror => continue,
-                Due::Cancel => {
+                DuePacket::Cancel if self.tables.peers[to].asked == self.shape.mirror => continue,
+                DuePacket::Cancel => {
                     self.tables.peers[to].asked += 1;
-                    Packet { id: self.id(index), ..Packet::new(Kind::Cancel) }
+                    Packet { id: self.id(index), ..Packet::new(PacketKind::Cancel) }
                 }
-                Due::Data => {
+                DuePacket::Data => {
                     has_moved |= self.stream(wire, index);
                     continue;
                 }
-                Due::Nothing => unreachable!("request {index} has no packet to send"),
+                DuePacket::Nothing => unreachable!("request {index} has no packet to send"),
             };
-            wire.push(rank, &packet, Load::Empty);
+            wire.push(rank, &packet, PacketLoad::Empty);
             has_moved = true;
             self.paid(index, to);
             match entry.due {
                 // The receiver still reads the buffer.
-                Due::Copied if entry.both == Both::Owed => {
-                    self.tables.requests[index].state = State::Told;
+                DuePacket::Copied if entry.both == SplitProgress::Owed => {
+                    self.tables.requests[index].state = RequestState::Told;
                 }
-                Due::Copied | Due::Fin => self.end(index, entry.error),
-                Due::Cts if entry.both == Both::Copying => self.fetch_part(index),
+                DuePacket::Copied | DuePacket::Fin => self.end(index, entry.error),
+                DuePacket::Cts if entry.both == SplitProgress::Copying => self.fetch_part(index),
                 _ => {}
             }
         }
         has_moved
     }
 
-    pub(super) fn take_copied<W: Wire>(&mut self, wire: &mut W, from: usize, packet: &Packet) {
-        let Some(index) = self.named(packet.id, from, State::Coming) else {
-            if !self.hear(packet.id, from, State::Helping) {
+    pub(super) fn take_copied<W: LaneTransport>(
+        &mut self,
+        wire: &mut W,
+        from: usize,
+        packet: &Packet,
+    ) {
+        let Some(index) = self.named(packet.id, from, RequestState::Coming) else {
+            if !self.peer_copied(packet.id, from, RequestState::Helping) {
                 self.counts.dropped += 1;
             }
             return;
         };
-        if self.tables.requests[index].both == Both::Owed && !mutant("msg_split_end_untold") {
-            return self.close(wire, index, Due::Fin);
+        let is_owed = self.tables.requests[index].both == SplitProgress::Owed;
+        if mutate!("msg_split_end_untold": is_owed => false) {
+            return self.close(wire, index, DuePacket::Fin);
         }
         self.end(index, failure(packet, from));
     }
 
     pub(super) fn take_fin(&mut self, from: usize, packet: &Packet) {
-        let Some(index) = self.named(packet.id, from, State::Told) else {
-            if !self.hear(packet.id, from, State::Pushing) {
+        let Some(index) = self.named(packet.id, from, RequestState::Told) else {
+            if !self.peer_copied(packet.id, from, RequestState::Pushing) {
                 self.counts.dropped += 1;
             }
             return;
@@ -276,8 +295,13 @@ impl Machine<'_> {
         self.end(index, failure(packet, from));
     }
 
-    pub(super) fn take_cts<W: Wire>(&mut self, wire: &mut W, from: usize, packet: &Packet) {
-        let Some(index) = self.named(packet.id, from, State::Told) else {
+    pub(super) fn take_cts<W: LaneTransport>(
+        &mut self,
+        wire: &mut W,
+        from: usize,
+        packet: &Packet,
+    ) {
+        let Some(index) = self.named(packet.id, from, RequestState::Told) else {
             self.counts.dropped += 1;
             return;
         };
@@ -289,22 +313,27 @@ impl Machine<'_> {
             if packet.has(Packet::SPLIT) {
                 return self.send_part(index);
             }
-            entry.state = State::Pushing;
-            entry.offered = Offered::Yes;
-            self.copy_or_queue(wire, index, Due::Copied);
+            entry.state = RequestState::Pushing;
+            entry.offered = OfferState::Yes;
+            self.copy_or_queue(wire, index, DuePacket::Copied);
         } else {
-            entry.state = State::Streaming;
+            entry.state = RequestState::Streaming;
             self.counts.through_slots += 1;
-            self.owe(index, from, Due::Data);
+            self.queue_packet(index, from, DuePacket::Data);
         }
     }
 
-    pub(super) fn take_data<W: Wire>(&mut self, wire: &mut W, from: usize, packet: &Packet) {
+    pub(super) fn take_data<W: LaneTransport>(
+        &mut self,
+        wire: &mut W,
+        from: usize,
+        packet: &Packet,
+    ) {
         let slots = (packet.b >> 32) as u32 & self.shape.slot_mask();
         let max = u64::from(slots.count_ones()) * u64::from(self.shape.slot_bytes);
         let len = (packet.b & u64::from(u32::MAX)).min(max);
         self.tables.peers[from].here.slots ^= slots;
-        let Some(index) = self.named(packet.id, from, State::Coming) else {
+        let Some(index) = self.named(packet.id, from, RequestState::Coming) else {
             self.counts.dropped += 1;
             return;
         };
@@ -322,7 +351,7 @@ impl Machine<'_> {
 
     /// Pushes the bytes for which there are free slots. Returns whether any
     /// moved.
-    fn stream<W: Wire>(&mut self, wire: &mut W, index: usize) -> bool {
+    fn stream<W: LaneTransport>(&mut self, wire: &mut W, index: usize) -> bool {
         let mut has_moved = false;
         let to = self.tables.requests[index].peer as usize;
         let rank = PeerIndex(to as u32);
@@ -349,25 +378,25 @@ impl Machine<'_> {
                 id: entry.remote,
                 a: entry.moved,
                 b: len | u64::from(slots) << 32,
-                ..Packet::new(Kind::Data)
+                ..Packet::new(PacketKind::Data)
             };
             entry.moved += len;
-            wire.push(rank, &packet, Load::Empty);
+            wire.push(rank, &packet, PacketLoad::Empty);
             has_moved = true;
         }
     }
 
-    fn copy_or_queue<W: Wire>(&mut self, wire: &mut W, index: usize, due: Due) {
+    fn copy_or_queue<W: LaneTransport>(&mut self, wire: &mut W, index: usize, due: DuePacket) {
         let entry = &self.tables.requests[index];
         // Only fetched bytes come from another node: a sender never gets the
         // address of a buffer there.
-        let is_far = due == Due::Fin && self.tables.peers[entry.source as usize].far;
+        let is_far = due == DuePacket::Fin && self.tables.peers[entry.source as usize].far;
         let may_fail = is_far || entry.by_kernel;
         if entry.fitting() > COPY_BYTES_MAX || may_fail {
             self.jobs.push(self.tables.requests, index);
-            if may_fail && mutant("msg_fetch_ends_early") {
+            mutate!("msg_fetch_ends_early": {} => if may_fail {
                 self.close(wire, index, due);
-            }
+            });
             return;
         }
         wire.copy(&self.whole(index).copy);
@@ -375,27 +404,27 @@ impl Machine<'_> {
     }
 
     /// Closes a request, for which only the last packet is left to send.
-    pub(super) fn close<W: Wire>(&mut self, wire: &mut W, index: usize, due: Due) {
+    pub(super) fn close<W: LaneTransport>(&mut self, wire: &mut W, index: usize, due: DuePacket) {
         let entry = &mut self.tables.requests[index];
-        let peer = if due == Due::Fin { entry.source } else { entry.peer } as usize;
+        let peer = if due == DuePacket::Fin { entry.source } else { entry.peer } as usize;
         if self.tables.peers[peer].lost {
             let rank = PeerIndex(peer as u32);
-            let is_here = due == Due::Fin && entry.error.is_none();
-            let error = if is_here { None } else { Some(Ended::PeerLost { peer: rank }) };
+            let is_here = due == DuePacket::Fin && entry.error.is_none();
+            let error = if is_here { None } else { Some(RequestError::PeerLost { peer: rank }) };
             return self.end(index, error);
         }
-        entry.state = State::Closing;
-        self.owe(index, peer, due);
+        entry.state = RequestState::Closing;
+        self.queue_packet(index, peer, due);
         self.push_dues(wire, peer);
     }
 
     /// Notes that the packet that was due is in the lane.
     fn paid(&mut self, index: usize, to: usize) {
-        self.tables.requests[index].due = Due::Nothing;
+        self.tables.requests[index].due = DuePacket::Nothing;
         self.tables.peers[to].dues.remove(self.tables.requests, index);
     }
 }
 
-fn failure(packet: &Packet, from: usize) -> Option<Ended> {
-    packet.has(Packet::FAILED).then_some(Ended::Failed { peer: PeerIndex(from as u32) })
+fn failure(packet: &Packet, from: usize) -> Option<RequestError> {
+    packet.has(Packet::FAILED).then_some(RequestError::Failed { peer: PeerIndex(from as u32) })
 }

@@ -7,16 +7,20 @@
 //! the peer cannot miss (see `line`), and looks again. It repeats the request
 //! only when the peer has returned something that was not enough.
 
-use super::machine::Machine;
-use super::wire::Wire;
+use super::machine::MessageMachine;
+use super::wire::LaneTransport;
 use crate::mem::PeerIndex;
-use crate::sync::mutant;
+use crate::mutate;
 
-impl Machine<'_> {
+impl MessageMachine<'_> {
     /// Reads the returned counts again, because too much seems to be under way.
     /// Returns whether the quota is really used up, or `None` if the log is full.
     #[cold]
-    pub(super) fn look_back<W: Wire>(&mut self, wire: &mut W, to: PeerIndex) -> Option<bool> {
+    pub(super) fn look_back<W: LaneTransport>(
+        &mut self,
+        wire: &mut W,
+        to: PeerIndex,
+    ) -> Option<bool> {
         for is_last in [false, true] {
             self.refresh(wire, to);
             let taken = self.tables.peers[to.0 as usize].taken_there;
@@ -35,7 +39,7 @@ impl Machine<'_> {
     }
 
     /// Reads the counts that the peer has returned.
-    pub(super) fn refresh<W: Wire>(&mut self, wire: &mut W, to: PeerIndex) {
+    pub(super) fn refresh<W: LaneTransport>(&mut self, wire: &mut W, to: PeerIndex) {
         let returned = wire.returned(to);
         let peer = &mut self.tables.peers[to.0 as usize];
         // Only possible counts are trusted.
@@ -53,13 +57,11 @@ impl Machine<'_> {
         }
         (peer.lines_there, peer.slots_there) = (returned.lines, returned.slots);
         (peer.matched_there, peer.taken_there) = (matched, taken);
-        if mutant("msg_log_by_return_line") {
-            peer.log_low = taken;
-        }
+        mutate!("msg_log_by_return_line": {} => peer.log_low = taken);
     }
 
     /// Requests, once, that the peer return what it can.
-    pub(super) fn starve<W: Wire>(&mut self, wire: &mut W, to: PeerIndex) {
+    pub(super) fn starve<W: LaneTransport>(&mut self, wire: &mut W, to: PeerIndex) {
         let peer = &mut self.tables.peers[to.0 as usize];
         if !peer.starving {
             peer.starving = true;
@@ -69,7 +71,7 @@ impl Machine<'_> {
 
     /// Takes the slots that `len` bytes need, if there are `more` free slots
     /// beside them.
-    pub(super) fn take_slots<W: Wire>(
+    pub(super) fn take_slots<W: LaneTransport>(
         &mut self,
         wire: &mut W,
         to: PeerIndex,
@@ -101,7 +103,12 @@ impl Machine<'_> {
 
     /// Returns whether there is room for `lines` lines; if not, requests more.
     #[inline]
-    pub(super) fn has_lines<W: Wire>(&mut self, wire: &mut W, to: PeerIndex, lines: u32) -> bool {
+    pub(super) fn has_lines<W: LaneTransport>(
+        &mut self,
+        wire: &mut W,
+        to: PeerIndex,
+        lines: u32,
+    ) -> bool {
         if wire.has_room(to, lines) {
             return true;
         }

@@ -1,17 +1,17 @@
 //! Sending, and the messages that wait for room.
 
-use super::count::Path;
-use super::launch::{Launched, Outgoing};
-use super::list::List;
-use super::machine::Machine;
-use super::outcome::{Begun, Bytes, CallError, Label};
-use super::packet::{Kind, Load, Packet};
-use super::tables::State;
-use super::wire::Wire;
+use super::count::MessagePath;
+use super::list::IndexList;
+use super::machine::MessageMachine;
+use super::outcome::{Begun, CallError, Label, MessageBytes};
+use super::outgoing::{Launched, OutgoingMessage};
+use super::packet::{Packet, PacketKind, PacketLoad};
+use super::tables::RequestState;
+use super::wire::LaneTransport;
 use crate::completion::Why;
 use crate::mem::PeerIndex;
 
-impl Machine<'_> {
+impl MessageMachine<'_> {
     /// Sends a message. If there is no room for it, it waits in the machine, and
     /// later messages to the same rank wait behind it.
     ///
@@ -26,21 +26,22 @@ impl Machine<'_> {
     /// - [`CallError::PeerLost`]: it is lost.
     /// - [`CallError::Busy`] with [`Why::NoTag`]: all requests are under way, and the
     ///   message needs one.
-    pub fn send<W: Wire>(
+    pub fn send<W: LaneTransport>(
         &mut self,
         wire: &mut W,
         to: PeerIndex,
         label: Label,
-        bytes: Bytes,
+        bytes: MessageBytes,
     ) -> Result<Begun<()>, CallError> {
         if let Some(begun) = self.try_send(wire, to, label, bytes)? {
             return Ok(begun);
         }
-        let waiting = Outgoing { to, label, bytes, entry: None }.request(State::Waiting);
+        let waiting =
+            OutgoingMessage { to, label, bytes, entry: None }.request(RequestState::Waiting);
         let index = self.new_entry(waiting).ok_or(CallError::Busy(Why::NoTag))?;
         self.counts.waited += 1;
         self.tables.peers[to.0 as usize].waiting.push(self.tables.requests, index);
-        self.rouse(to.0 as usize);
+        self.schedule_pump(to.0 as usize);
         Ok(Begun::Pending(self.request(index)))
     }
 
@@ -50,12 +51,12 @@ impl Machine<'_> {
     /// # Errors
     ///
     /// Those of [`send`](Self::send).
-    pub fn try_send<W: Wire>(
+    pub fn try_send<W: LaneTransport>(
         &mut self,
         wire: &mut W,
         to: PeerIndex,
         label: Label,
-        bytes: Bytes,
+        bytes: MessageBytes,
     ) -> Result<Option<Begun<()>>, CallError> {
         let peer = self.check(to)?;
         if self.tables.peers[peer].lost {
@@ -64,7 +65,7 @@ impl Machine<'_> {
         if !self.tables.peers[peer].waiting.is_empty() {
             return Ok(None);
         }
-        match self.launch(wire, &Outgoing { to, label, bytes, entry: None }) {
+        match self.launch(wire, &OutgoingMessage { to, label, bytes, entry: None }) {
             Launched::Done => Ok(Some(Begun::Done(()))),
             Launched::Running(index) => Ok(Some(Begun::Pending(self.request(index)))),
             Launched::NoRequest => Err(CallError::Busy(Why::NoTag)),
@@ -76,12 +77,12 @@ impl Machine<'_> {
     /// no waiting message. Returns whether the message was sent; if not, nothing
     /// has happened, and the caller must call [`send`](Self::send). Wait-free.
     #[inline(always)]
-    pub fn send_short<W: Wire>(
+    pub fn send_short<W: LaneTransport>(
         &mut self,
         wire: &mut W,
         to: PeerIndex,
         label: Label,
-        bytes: Bytes,
+        bytes: MessageBytes,
     ) -> bool {
         let (quota, log_len) = (self.shape.quota, self.shape.log_len());
         let is_plain = self.tables.peers.get(to.0 as usize).is_some_and(|peer| {
@@ -102,21 +103,21 @@ impl Machine<'_> {
     }
 
     #[inline(always)]
-    pub(super) fn push_inline<W: Wire>(
+    pub(super) fn push_inline<W: LaneTransport>(
         &mut self,
         wire: &mut W,
         to: PeerIndex,
         label: Label,
-        bytes: Bytes,
+        bytes: MessageBytes,
     ) {
         let packet = Packet {
             count: bytes.len as u8,
             context: label.context,
             tag: label.tag,
-            ..Packet::new(Kind::Inline)
+            ..Packet::new(PacketKind::Inline)
         };
-        wire.push(to, &packet, Load::Inline(bytes.at));
-        self.counts.sent(Path::Inline, bytes.len);
+        wire.push(to, &packet, PacketLoad::Inline(bytes.at));
+        self.counts.sent(MessagePath::Inline, bytes.len);
     }
 
     #[inline]
@@ -130,16 +131,16 @@ impl Machine<'_> {
 
     /// Pushes the packets that wait for room, to all peers.
     #[inline]
-    pub(super) fn pump_all<W: Wire>(&mut self, wire: &mut W) -> bool {
+    pub(super) fn pump_all<W: LaneTransport>(&mut self, wire: &mut W) -> bool {
         if self.busy.is_empty() { false } else { self.pump_busy(wire) }
     }
 
-    fn pump_busy<W: Wire>(&mut self, wire: &mut W) -> bool {
+    fn pump_busy<W: LaneTransport>(&mut self, wire: &mut W) -> bool {
         let mut has_moved = false;
         let mut at = self.busy.first();
         while let Some(peer) = at {
             has_moved |= self.pump(wire, peer);
-            at = List::<0>::after(self.tables.peers, peer);
+            at = IndexList::<0>::after(self.tables.peers, peer);
             let state = &mut self.tables.peers[peer];
             if state.dues.is_empty()
                 && !state.has_urgent()
@@ -154,7 +155,7 @@ impl Machine<'_> {
         has_moved
     }
 
-    fn pump<W: Wire>(&mut self, wire: &mut W, to: usize) -> bool {
+    fn pump<W: LaneTransport>(&mut self, wire: &mut W, to: usize) -> bool {
         if self.tables.peers[to].revisit {
             self.revisit(wire, to);
         }
@@ -167,15 +168,15 @@ impl Machine<'_> {
     /// Sends waiting messages in the order in which the caller sent them; but a
     /// message with a known receive does not wait until earlier ones have met
     /// theirs.
-    fn push_waiting<W: Wire>(&mut self, wire: &mut W, to: usize) -> bool {
+    fn push_waiting<W: LaneTransport>(&mut self, wire: &mut W, to: usize) -> bool {
         let mut has_moved = false;
         let mut looked = 0;
         let mut at = self.tables.peers[to].waiting.first();
         while let Some(index) = at
             && looked < LOOK
         {
-            at = List::<0>::after(self.tables.requests, index);
-            let waiting = Outgoing::of(&self.tables.requests[index], index);
+            at = IndexList::<0>::after(self.tables.requests, index);
+            let waiting = OutgoingMessage::of(&self.tables.requests[index], index);
             match self.launch(wire, &waiting) {
                 Launched::Done => {
                     has_moved = true;
@@ -192,7 +193,5 @@ impl Machine<'_> {
     }
 }
 
-/// Longest copy that is made inside a call.
-pub const COPY_BYTES_MAX: u64 = 8 << 10;
 /// Waiting messages that are looked at to find one with a known receive.
 const LOOK: u32 = 64;

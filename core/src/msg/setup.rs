@@ -1,130 +1,16 @@
 //! Setup of a machine: its shape, its tables, and the errors in them.
 
-use super::list::{List, Stack};
-use super::machine::Machine;
-use super::tables::{Entry, Logged, Mirrored, Peer, Tables, Unexpected};
+use super::list::{IndexList, IndexStack};
+use super::machine::{MessageMachine, REQUESTS_MAX};
+use super::shape::{MatchingDesign, MessageShape, SetupError};
+use super::tables::{
+    LoggedMessage, MessagePeer, MessageTables, MirroredOffer, RequestEntry, UnexpectedMessage,
+};
 use super::threshold::Thresholds;
-use super::{count::Counts, packet::INLINE_BYTES_MAX};
+use super::{count::MessageCounts, packet::INLINE_BYTES_MAX};
 use crate::mem::{LocalRank, PeerIndex};
-use core::fmt;
 
-/// The sizes of lanes and tables: the same on every rank.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
-    /// Ranks, this rank included. A machine may [admit](Machine::admit) more of
-    /// them later, which changes no other field.
-    pub peers: u32,
-    /// Lines of each lane: a power of two from 8 on.
-    pub lines: u32,
-    /// Slots of each lane: at most 32. A quarter of them is reserved for messages
-    /// with both buffers out of reach.
-    pub slots: u32,
-    /// Bytes of each slot: a power of two from 64 on.
-    pub slot_bytes: u32,
-    /// Messages of one rank to another that no receive has taken: a power of two.
-    /// More wait at the sender, unless the receiver grants more.
-    pub quota: u32,
-    /// Receives that one rank offers to another, at most.
-    pub mirror: u32,
-}
-
-/// How the sender finds the receiver's buffer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Design {
-    /// The sender does not find it: small messages are copied twice, large ones
-    /// fetched.
-    TwoCopy,
-    /// Receives are sent to their source, which matches by itself.
-    Mirror,
-    /// Receives are put on a [`Board`](super::board::Board), where senders claim
-    /// them under a lock.
-    Locked,
-}
-
-/// Why a machine could not be made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SetupError {
-    /// The shape is not valid.
-    Shape(Shape),
-    /// A table is shorter than the shape needs, or has more requests than can be
-    /// named.
-    Tables {
-        /// Entries of the first table that is too short, or of the table of requests.
-        entries: usize,
-        /// Entries that are needed, or the most that there can be.
-        needed: usize,
-    },
-    /// The limit for inline messages is above the room in a packet.
-    InlineMax(u32),
-}
-
-impl Shape {
-    /// Returns a shape that is suitable for a few ranks.
-    pub const fn of(peers: u32) -> Self {
-        Self { peers, lines: 256, slots: 16, slot_bytes: 2048, quota: 256, mirror: 32 }
-    }
-
-    /// Entries of [`Tables::unexpected`]: the quota of each peer, and some to be
-    /// granted.
-    pub const fn unexpected(&self) -> usize {
-        self.peers as usize * self.quota as usize + self.spare() as usize
-    }
-
-    /// Entries of [`Tables::log`].
-    pub const fn log(&self) -> usize {
-        self.peers as usize * self.log_len() as usize
-    }
-
-    /// Entries of [`Tables::mirror`].
-    pub const fn mirrored(&self) -> usize {
-        self.peers as usize * self.mirror as usize
-    }
-
-    /// Entries of the log for one peer: more than the quota, because a message
-    /// with a known receive may pass the quota.
-    pub(super) const fn log_len(&self) -> u32 {
-        2 * self.quota
-    }
-
-    /// Unexpected messages beyond all quotas.
-    pub(super) const fn spare(&self) -> u32 {
-        SPARE_QUOTAS * self.quota
-    }
-
-    /// Lines that messages leave free for other packets.
-    pub(super) const fn reserve(&self) -> u32 {
-        if self.lines < 64 { self.lines / 4 } else { 16 }
-    }
-
-    /// Slots that eager messages leave free for other messages.
-    pub(super) const fn slots_reserved(&self) -> u32 {
-        self.slots.div_ceil(4)
-    }
-
-    /// Returns a mask with a bit for each slot.
-    pub(super) const fn slot_mask(&self) -> u32 {
-        ((1u64 << self.slots) - 1) as u32
-    }
-
-    pub(super) const fn is_valid(&self) -> bool {
-        self.peers > 0
-            && self.peers <= PEERS_MAX
-            && self.lines.is_power_of_two()
-            && self.lines >= 8
-            && self.lines <= LINES_MAX
-            && self.slots >= 1
-            && self.slots <= 32
-            && self.slot_bytes.is_power_of_two()
-            && self.slot_bytes >= 64
-            && self.slot_bytes <= SLOT_BYTES_MAX
-            && self.quota.is_power_of_two()
-            && self.quota <= LINES_MAX
-            && self.mirror >= 1
-            && self.mirror <= LINES_MAX
-    }
-}
-
-impl<'m> Machine<'m> {
+impl<'m> MessageMachine<'m> {
     /// Makes a machine without requests.
     ///
     /// # Errors
@@ -136,10 +22,10 @@ impl<'m> Machine<'m> {
     /// - [`SetupError::InlineMax`]: `thresholds.inline_max` is above the room in a packet.
     pub fn new(
         own: LocalRank,
-        shape: Shape,
-        design: Design,
+        shape: MessageShape,
+        design: MatchingDesign,
         thresholds: Thresholds,
-        tables: Tables<'m>,
+        tables: MessageTables<'m>,
     ) -> Result<Self, SetupError> {
         if !shape.is_valid() || own.0 >= shape.peers {
             return Err(SetupError::Shape(shape));
@@ -160,16 +46,16 @@ impl<'m> Machine<'m> {
             let entries = tables.requests.len();
             return Err(SetupError::Tables { entries, needed: REQUESTS_MAX });
         }
-        tables.peers.fill(Peer::EMPTY);
-        tables.requests.fill(Entry::EMPTY);
-        tables.unexpected.fill(Unexpected::EMPTY);
-        tables.log.fill(Logged::EMPTY);
-        tables.mirror.fill(Mirrored::EMPTY);
-        let mut free = Stack::EMPTY;
+        tables.peers.fill(MessagePeer::EMPTY);
+        tables.requests.fill(RequestEntry::EMPTY);
+        tables.unexpected.fill(UnexpectedMessage::EMPTY);
+        tables.log.fill(LoggedMessage::EMPTY);
+        tables.mirror.fill(MirroredOffer::EMPTY);
+        let mut free = IndexStack::EMPTY;
         for index in (0..tables.requests.len()).rev() {
             free.push(tables.requests, index);
         }
-        let mut room = Stack::EMPTY;
+        let mut room = IndexStack::EMPTY;
         for index in (0..tables.unexpected.len()).rev() {
             room.push(tables.unexpected, index);
         }
@@ -180,12 +66,12 @@ impl<'m> Machine<'m> {
             tables,
             free,
             room,
-            ended: List::EMPTY,
-            jobs: List::EMPTY,
-            any_posted: List::EMPTY,
-            arrived: List::EMPTY,
-            busy: List::EMPTY,
-            stirred: List::EMPTY,
+            ended: IndexList::EMPTY,
+            jobs: IndexList::EMPTY,
+            any_posted: IndexList::EMPTY,
+            arrived: IndexList::EMPTY,
+            busy: IndexList::EMPTY,
+            credits_due: IndexList::EMPTY,
             posts: 0,
             under_way: 0,
             spare: shape.spare(),
@@ -193,9 +79,9 @@ impl<'m> Machine<'m> {
             has_learned: false,
             recent: [u32::MAX; 4],
             turn: 0,
-            counts: Counts::default(),
+            counts: MessageCounts::default(),
             boards: &[],
-            boarded: List::EMPTY,
+            boarded: IndexList::EMPTY,
             holds_board: false,
         };
         for peer in 0..shape.peers {
@@ -225,7 +111,7 @@ impl<'m> Machine<'m> {
     }
 }
 
-impl<'m> Machine<'m> {
+impl<'m> MessageMachine<'m> {
     /// Returns the number of peers: those of the shape, and those that were
     /// [admitted](Self::admit).
     #[inline]
@@ -237,7 +123,7 @@ impl<'m> Machine<'m> {
     /// exchanged before. Returns its number, which is the next one. `None`: the
     /// tables have no room for it, and must [grow](Self::grow) first. Wait-free.
     pub fn admit(&mut self) -> Option<PeerIndex> {
-        let shape = Shape { peers: self.shape.peers + 1, ..self.shape };
+        let shape = MessageShape { peers: self.shape.peers + 1, ..self.shape };
         let has_room = shape.is_valid()
             && self.tables.peers.len() >= shape.peers as usize
             && self.tables.unexpected.len() >= shape.unexpected()
@@ -258,7 +144,7 @@ impl<'m> Machine<'m> {
     ///
     /// [`SetupError::Tables`] if one of them is shorter, or there are more than 2^20
     /// requests; nothing has happened.
-    pub fn grow(&mut self, tables: Tables<'m>) -> Result<(), SetupError> {
+    pub fn grow(&mut self, tables: MessageTables<'m>) -> Result<(), SetupError> {
         let old = &self.tables;
         for (entries, needed) in [
             (tables.peers.len(), old.peers.len()),
@@ -276,11 +162,11 @@ impl<'m> Machine<'m> {
             return Err(SetupError::Tables { entries, needed: REQUESTS_MAX });
         }
         let (requests, unexpected) = (old.requests.len(), old.unexpected.len());
-        carry_over(old.peers, tables.peers, Peer::EMPTY);
-        carry_over(old.requests, tables.requests, Entry::EMPTY);
-        carry_over(old.unexpected, tables.unexpected, Unexpected::EMPTY);
-        carry_over(old.log, tables.log, Logged::EMPTY);
-        carry_over(old.mirror, tables.mirror, Mirrored::EMPTY);
+        carry_over(old.peers, tables.peers, MessagePeer::EMPTY);
+        carry_over(old.requests, tables.requests, RequestEntry::EMPTY);
+        carry_over(old.unexpected, tables.unexpected, UnexpectedMessage::EMPTY);
+        carry_over(old.log, tables.log, LoggedMessage::EMPTY);
+        carry_over(old.mirror, tables.mirror, MirroredOffer::EMPTY);
         self.tables = tables;
         for index in (requests..self.tables.requests.len()).rev() {
             self.free.push(self.tables.requests, index);
@@ -292,7 +178,7 @@ impl<'m> Machine<'m> {
     }
 
     /// Marks a rank as far: it is on another node, and reached by
-    /// [`Mail`](super::Mail). It gets offers only when it needs room, and its
+    /// [`NetworkLanes`](super::NetworkLanes). It gets offers only when it needs room, and its
     /// board is not looked at.
     ///
     /// # Panics
@@ -309,35 +195,6 @@ fn carry_over<T: Copy>(from: &[T], into: &mut [T], empty: T) {
     old.copy_from_slice(from);
     new.fill(empty);
 }
-
-impl fmt::Display for SetupError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Shape(shape) => write!(f, "the message shape is not valid here: {shape:?}"),
-            Self::Tables { entries, needed } if entries < needed => {
-                write!(f, "a table for messages has {entries} entries: it needs {needed}")
-            }
-            Self::Tables { entries, needed } => {
-                write!(f, "the table of requests has {entries} entries: the limit is {needed}")
-            }
-            Self::InlineMax(bytes) => write!(
-                f,
-                "inline messages of {bytes} bytes: a packet has room for {INLINE_BYTES_MAX} bytes"
-            ),
-        }
-    }
-}
-
-impl core::error::Error for SetupError {}
-
-/// Requests that a packet can name.
-pub(super) const REQUESTS_MAX: usize = 1 << 20;
-const PEERS_MAX: u32 = 1 << 20;
-/// Quotas that can be granted beyond all peers' quotas.
-const SPARE_QUOTAS: u32 = 4;
-const LINES_MAX: u32 = 1 << 16;
-/// The number of bytes in a slot is stored in half a word.
-const SLOT_BYTES_MAX: u32 = 1 << 20;
 
 #[cfg(all(test, not(tsumugi_loom)))]
 #[allow(unsafe_code)]

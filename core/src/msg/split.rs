@@ -19,88 +19,89 @@
 
 mod word;
 
-pub use word::{Claimed, Side, Split};
+pub use word::{Claimed, Split, SplitSide};
 
-use super::launch::{Launched, Outgoing};
-use super::machine::Machine;
-use super::outcome::{Bytes, Ended, Request};
-use super::packet::{Kind, Load, Offer, Packet};
-use super::tables::{Due, Entry, State};
-use super::wire::Wire;
+use super::machine::MessageMachine;
+use super::outcome::{MessageBytes, RequestError, RequestId};
+use super::outgoing::{Launched, OutgoingMessage};
+use super::packet::{Offer, Packet, PacketKind, PacketLoad};
+use super::tables::{DuePacket, RequestEntry, RequestState, SplitProgress};
+use super::wire::LaneTransport;
 use crate::mem::PeerIndex;
-use crate::sync::mutant;
+use crate::mutate;
 
-/// How far a message that both sides copy has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Both {
-    /// One side copies it, or no copy has begun.
-    No,
-    /// This side copies, or will.
-    Copying,
-    /// This side copies, and the other side has reported the end of its part.
-    Heard,
-    /// At a sender: the receiver still reads its buffer. At a receiver: the
-    /// sender waits for the report that the receiver does not read its buffer any
-    /// more.
-    Owed,
-}
-
-impl Machine<'_> {
-    /// Takes the end of a split [`Job`](super::Job): this side has copied its
+impl MessageMachine<'_> {
+    /// Takes the end of a split [`CopyJob`](super::CopyJob): this side has copied its
     /// parts, and all other parts are claimed. `claimed`: whether this side, and
     /// the other side, has claimed any part.
-    pub fn split_done<W: Wire>(&mut self, wire: &mut W, job: Request, claimed: [bool; 2]) {
+    pub fn split_done<W: LaneTransport>(
+        &mut self,
+        wire: &mut W,
+        job: RequestId,
+        claimed: [bool; 2],
+    ) {
         let Some(entry) = self.tables.requests.get(job.index as usize) else { return };
         if entry.generation != job.generation {
             return;
         }
         match entry.state {
-            State::Pushing => self.sender_done(wire, job.index as usize, claimed),
-            State::Helping => self.receiver_done(wire, job.index as usize, claimed),
+            RequestState::Pushing => self.sender_done(wire, job.index as usize, claimed),
+            RequestState::Helping => self.receiver_done(wire, job.index as usize, claimed),
             _ => {}
         }
     }
 
-    fn sender_done<W: Wire>(&mut self, wire: &mut W, index: usize, [own, other]: [bool; 2]) {
+    fn sender_done<W: LaneTransport>(
+        &mut self,
+        wire: &mut W,
+        index: usize,
+        [own, other]: [bool; 2],
+    ) {
         let entry = &mut self.tables.requests[index];
         let to = PeerIndex(entry.peer);
-        if entry.both == Both::Heard {
+        if entry.both == SplitProgress::Heard {
             self.end(index, None);
         } else if self.tables.peers[to.0 as usize].lost {
-            self.end(index, Some(Ended::PeerLost { peer: to }));
+            self.end(index, Some(RequestError::PeerLost { peer: to }));
         } else {
-            entry.both =
-                if other && !mutant("msg_split_sender_ends") { Both::Owed } else { Both::No };
+            let reads_on = mutate!("msg_split_sender_ends": other => false);
+            entry.both = if reads_on { SplitProgress::Owed } else { SplitProgress::No };
             if own {
-                self.close(wire, index, Due::Copied);
+                self.close(wire, index, DuePacket::Copied);
             } else {
-                entry.state = State::Told;
+                entry.state = RequestState::Told;
             }
         }
     }
 
-    fn receiver_done<W: Wire>(&mut self, wire: &mut W, index: usize, [own, other]: [bool; 2]) {
+    fn receiver_done<W: LaneTransport>(
+        &mut self,
+        wire: &mut W,
+        index: usize,
+        [own, other]: [bool; 2],
+    ) {
         let entry = &mut self.tables.requests[index];
-        let is_here = !other || entry.both == Both::Heard || mutant("msg_split_receiver_ends");
+        let is_here = mutate!("msg_split_receiver_ends":
+            !other || entry.both == SplitProgress::Heard => true);
         let source = PeerIndex(entry.source);
         if is_here && own {
-            self.close(wire, index, Due::Fin);
+            self.close(wire, index, DuePacket::Fin);
         } else if is_here {
             self.end(index, None);
         } else if self.tables.peers[source.0 as usize].lost {
-            self.end(index, Some(Ended::PeerLost { peer: source }));
+            self.end(index, Some(RequestError::PeerLost { peer: source }));
         } else {
-            entry.both = if own { Both::Owed } else { Both::No };
-            entry.state = State::Coming;
+            entry.both = if own { SplitProgress::Owed } else { SplitProgress::No };
+            entry.state = RequestState::Coming;
         }
     }
 
     /// Returns whether a message for a known receive is split from now on.
-    pub(super) fn splits<W: Wire>(
+    pub(super) fn splits<W: LaneTransport>(
         &self,
         wire: &mut W,
         to: PeerIndex,
-        bytes: &Bytes,
+        bytes: &MessageBytes,
         (id, room): (u32, u64),
     ) -> bool {
         let both_from = self.tables.peers[to.0 as usize].thresholds.both_from;
@@ -111,14 +112,14 @@ impl Machine<'_> {
 
     /// Sends a split message. Its packet contains the place of the bytes where
     /// others contain an offer.
-    pub(super) fn launch_split<W: Wire>(
+    pub(super) fn launch_split<W: LaneTransport>(
         &mut self,
         wire: &mut W,
-        out: &Outgoing,
+        out: &OutgoingMessage,
         (id, at, room): (u32, u64, u64),
     ) -> Launched {
         let bytes = out.bytes;
-        let index = self.request_of(out, State::Pushing);
+        let index = self.request_of(out, RequestState::Pushing);
         let source = Offer {
             id: self.id(index),
             taken: 0,
@@ -127,8 +128,8 @@ impl Machine<'_> {
             at: Some(bytes.at),
             room: bytes.len,
         };
-        let packet = Packet { count: Packet::SPLIT, id, ..out.packet(Kind::Direct) };
-        wire.push(out.to, &packet, Load::Offer(source));
+        let packet = Packet { count: Packet::SPLIT, id, ..out.packet(PacketKind::Direct) };
+        wire.push(out.to, &packet, PacketLoad::Offer(source));
         let request = &mut self.tables.requests[index];
         request.remote = id;
         request.far = Some(at);
@@ -140,30 +141,30 @@ impl Machine<'_> {
     /// Begins the sender's side of a split copy.
     pub(super) fn send_part(&mut self, index: usize) {
         let entry = &mut self.tables.requests[index];
-        entry.state = State::Pushing;
-        entry.both = Both::Copying;
+        entry.state = RequestState::Pushing;
+        entry.both = SplitProgress::Copying;
         self.jobs.push(self.tables.requests, index);
     }
 
     /// Begins the receiver's side of a split copy.
     pub(super) fn fetch_part(&mut self, index: usize) {
-        self.tables.requests[index].state = State::Helping;
+        self.tables.requests[index].state = RequestState::Helping;
         self.jobs.push(self.tables.requests, index);
     }
 
     /// Takes a split message for an offered receive; the packet contains the
     /// address of the bytes.
-    pub(super) fn take_split<W: Wire>(&mut self, wire: &mut W, from: usize, post: usize) {
+    pub(super) fn take_split<W: LaneTransport>(&mut self, wire: &mut W, from: usize, post: usize) {
         let source = wire.offer(PeerIndex(from as u32));
         let entry = &mut self.tables.requests[post];
         entry.remote = source.id;
         entry.far = source.at;
-        entry.both = Both::Copying;
+        entry.both = SplitProgress::Copying;
         self.fetch_part(post);
     }
 
     /// Returns whether a message that lies with its sender is split from now on.
-    pub(super) fn splits_found<W: Wire>(&self, wire: &mut W, index: usize) -> bool {
+    pub(super) fn splits_found<W: LaneTransport>(&self, wire: &mut W, index: usize) -> bool {
         let entry = &self.tables.requests[index];
         let peer = &self.tables.peers[entry.source as usize];
         let is_near = entry.in_reach && entry.far.is_some() && !peer.far;
@@ -173,12 +174,12 @@ impl Machine<'_> {
 
     /// Takes the report that the other side's part is copied, while this side
     /// copies.
-    pub(super) fn hear(&mut self, id: u32, from: usize, state: State) -> bool {
+    pub(super) fn peer_copied(&mut self, id: u32, from: usize, state: RequestState) -> bool {
         let Some(index) = self.named(id, from, state) else { return false };
-        let entry: &mut Entry = &mut self.tables.requests[index];
-        let is_it = entry.both == Both::Copying;
+        let entry: &mut RequestEntry = &mut self.tables.requests[index];
+        let is_it = entry.both == SplitProgress::Copying;
         if is_it {
-            entry.both = Both::Heard;
+            entry.both = SplitProgress::Heard;
         }
         is_it
     }

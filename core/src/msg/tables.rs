@@ -1,34 +1,34 @@
 //! The machine's own tables: its peers, the requests under way, and the messages
 //! that no receive has taken yet. The caller provides the memory.
 
-use super::list::{Link, Linked, List};
-use super::outcome::{Ended, Label};
-use super::packet::{INLINE_WORDS, Kind};
-use super::split::Both;
+use super::list::{IndexList, Linked, ListLink};
+use super::outcome::{Label, RequestError};
+use super::packet::{INLINE_WORDS, PacketKind};
+pub(super) use super::request_state::{DuePacket, OfferState, RequestState, SplitProgress};
 use super::threshold::Thresholds;
 use super::wire::Returned;
 use crate::mem::PeerIndex;
 
-/// Memory for the machine's tables; any content. A [`Shape`](super::Shape) gives
+/// Memory for the machine's tables; any content. A [`MessageShape`](super::MessageShape) gives
 /// the length of each, except of the requests.
 #[derive(Debug)]
-pub struct Tables<'m> {
+pub struct MessageTables<'m> {
     /// One for each rank.
-    pub peers: &'m mut [Peer],
+    pub peers: &'m mut [MessagePeer],
     /// One for each send or receive that can be under way.
-    pub requests: &'m mut [Entry],
+    pub requests: &'m mut [RequestEntry],
     /// Messages that came before their receive.
-    pub unexpected: &'m mut [Unexpected],
+    pub unexpected: &'m mut [UnexpectedMessage],
     /// Messages that went by lane and may still meet an offer.
-    pub log: &'m mut [Logged],
+    pub log: &'m mut [LoggedMessage],
     /// Offers of the peers.
-    pub mirror: &'m mut [Mirrored],
+    pub mirror: &'m mut [MirroredOffer],
 }
 
 /// State of a peer. Counts wrap.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
-pub struct Peer {
+pub struct MessagePeer {
     // Of the lane to the peer.
     /// Messages sent, and messages that the peer has matched, as far as is known.
     pub(super) sent: u32,
@@ -45,9 +45,9 @@ pub struct Peer {
     pub(super) slots: u32,
     pub(super) slots_there: u32,
     /// Sends that wait for room; packets that wait for room; offers to be made.
-    pub(super) waiting: List<0>,
-    pub(super) dues: List<1>,
-    pub(super) ripe: List<1>,
+    pub(super) waiting: IndexList<0>,
+    pub(super) dues: IndexList<1>,
+    pub(super) ripe: IndexList<1>,
     // Of the lane from the peer.
     /// Messages taken and matched, and slots freed; what the peer was sent of
     /// that.
@@ -57,8 +57,8 @@ pub struct Peer {
     pub(super) granted: u32,
     /// Receives posted for this peer alone, and its messages that no receive has
     /// taken.
-    pub(super) posted: List<0>,
-    pub(super) unexpected: List<0>,
+    pub(super) posted: IndexList<0>,
+    pub(super) unexpected: IndexList<0>,
     /// Posted receives that are not offered, and receives that are or will be;
     /// receives on a board are counted in neither.
     pub(super) unoffered: u32,
@@ -71,7 +71,7 @@ pub struct Peer {
     pub(super) acks_first: u32,
     pub(super) acks: u32,
     pub(super) asked: u32,
-    pub(super) links: [Link; 2],
+    pub(super) links: [ListLink; 2],
     pub(super) thresholds: Thresholds,
     pub(super) lost: bool,
     /// The peer is on another node: neither side reaches the other's memory.
@@ -85,14 +85,14 @@ pub struct Peer {
     /// Whether the peer is in the list of peers to be pumped, and in the list of
     /// peers that must get credits back.
     pub(super) busy: bool,
-    pub(super) stirred: bool,
+    pub(super) credits_due: bool,
 }
 
 /// A send or receive under way.
 #[derive(Clone, Copy, Debug)]
-pub struct Entry {
+pub struct RequestEntry {
     // The fields that a match reads come first.
-    pub(super) links: [Link; 2],
+    pub(super) links: [ListLink; 2],
     pub(super) number: u64,
     /// The source or destination; [`ANY`]: any source.
     pub(super) peer: u32,
@@ -100,10 +100,10 @@ pub struct Entry {
     pub(super) context: u16,
     pub(super) any_tag: bool,
     pub(super) in_reach: bool,
-    pub(super) state: State,
-    pub(super) offered: Offered,
-    pub(super) due: Due,
-    pub(super) both: Both,
+    pub(super) state: RequestState,
+    pub(super) offered: OfferState,
+    pub(super) due: DuePacket,
+    pub(super) both: SplitProgress,
     /// The peer's bytes are out of reach, and the kernel fetches them.
     pub(super) by_kernel: bool,
     /// The end of the request must be reported; the request is in the list for
@@ -125,69 +125,17 @@ pub struct Entry {
     /// The source and tag of the received message, or the error.
     pub(super) source: u32,
     pub(super) found_tag: u32,
-    pub(super) error: Option<Ended>,
-}
-
-/// State of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum State {
-    Free,
-    /// A send that has found no room.
-    Waiting,
-    /// A send that was announced: the receiver has the place of the bytes.
-    Told,
-    /// A send, while its bytes are copied into the peer's buffer.
-    Pushing,
-    /// A send, while its bytes are copied into a receive of the peer's board.
-    Claiming,
-    /// A send, while its bytes go through slots.
-    Streaming,
-    /// A receive without a message.
-    Posted,
-    /// A receive, while the sender copies the bytes, or sends them through slots.
-    Coming,
-    /// A receive that copies the bytes itself.
-    Fetching,
-    /// A receive that copies the bytes together with the sender.
-    Helping,
-    /// Only a last packet is left to send.
-    Closing,
-    Ended,
-}
-
-/// Whether the source has a posted receive as an offer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Offered {
-    No,
-    /// The source should get the offer, and an earlier receive prevents that.
-    Held,
-    /// The source will get the offer with the next packet.
-    Ripe,
-    Yes,
-    /// The source has the offer, and was asked to forget it. The entry is not
-    /// free before the answer, even if the receive has ended.
-    Cancelling,
-}
-
-/// The packet that a request must send.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Due {
-    Nothing,
-    Copied,
-    Fin,
-    Cts,
-    Cancel,
-    Data,
+    pub(super) error: Option<RequestError>,
 }
 
 /// A message that came before its receive.
 #[derive(Clone, Copy, Debug)]
-pub struct Unexpected {
-    pub(super) links: [Link; 2],
+pub struct UnexpectedMessage {
+    pub(super) links: [ListLink; 2],
     pub(super) source: u32,
     pub(super) tag: u32,
     pub(super) context: u16,
-    pub(super) kind: Kind,
+    pub(super) kind: PacketKind,
     pub(super) in_reach: bool,
     pub(super) by_kernel: bool,
     pub(super) id: u32,
@@ -199,7 +147,7 @@ pub struct Unexpected {
 
 /// A logged message, which went by lane.
 #[derive(Clone, Copy, Debug)]
-pub struct Logged {
+pub struct LoggedMessage {
     pub(super) tag: u32,
     pub(super) context: u16,
     /// No offer has met the message.
@@ -209,7 +157,7 @@ pub struct Logged {
 /// A peer's offer; in the same entry, but of a queue of its own, an answer to be
 /// sent.
 #[derive(Clone, Copy, Debug)]
-pub struct Mirrored {
+pub struct MirroredOffer {
     pub(super) id: u32,
     pub(super) tag: u32,
     pub(super) context: u16,
@@ -220,7 +168,7 @@ pub struct Mirrored {
     pub(super) ack_open: bool,
 }
 
-impl Peer {
+impl MessagePeer {
     /// A peer of which nothing is known.
     pub const EMPTY: Self = Self {
         sent: 0,
@@ -232,21 +180,21 @@ impl Peer {
         mirror_len: 0,
         slots: 0,
         slots_there: 0,
-        waiting: List::EMPTY,
-        dues: List::EMPTY,
-        ripe: List::EMPTY,
+        waiting: IndexList::EMPTY,
+        dues: IndexList::EMPTY,
+        ripe: IndexList::EMPTY,
         here: Returned { lines: 0, taken: 0, matched: 0, slots: 0 },
         told: Returned { lines: 0, taken: 0, matched: 0, slots: 0 },
         granted: 0,
-        posted: List::EMPTY,
-        unexpected: List::EMPTY,
+        posted: IndexList::EMPTY,
+        unexpected: IndexList::EMPTY,
         unoffered: 0,
         offered: 0,
         held: 0,
         acks_first: 0,
         acks: 0,
         asked: 0,
-        links: [Link::NONE; 2],
+        links: [ListLink::NONE; 2],
         thresholds: Thresholds::DEFAULT,
         lost: false,
         far: false,
@@ -254,7 +202,7 @@ impl Peer {
         urgent: false,
         revisit: false,
         busy: false,
-        stirred: false,
+        credits_due: false,
     };
 
     /// Returns whether there are offers that must go now, if necessary in packets
@@ -265,20 +213,20 @@ impl Peer {
     }
 }
 
-impl Entry {
+impl RequestEntry {
     /// No request.
     pub const EMPTY: Self = Self {
-        links: [Link::NONE; 2],
+        links: [ListLink::NONE; 2],
         number: 0,
         peer: 0,
         tag: 0,
         context: 0,
         any_tag: false,
         in_reach: false,
-        state: State::Free,
-        offered: Offered::No,
-        due: Due::Nothing,
-        both: Both::No,
+        state: RequestState::Free,
+        offered: OfferState::No,
+        due: DuePacket::Nothing,
+        both: SplitProgress::No,
         by_kernel: false,
         watched: false,
         listed: false,
@@ -314,14 +262,14 @@ impl Entry {
     }
 }
 
-impl Unexpected {
+impl UnexpectedMessage {
     /// No message.
     pub const EMPTY: Self = Self {
-        links: [Link::NONE; 2],
+        links: [ListLink::NONE; 2],
         source: 0,
         tag: 0,
         context: 0,
-        kind: Kind::Inline,
+        kind: PacketKind::Inline,
         in_reach: false,
         by_kernel: false,
         id: 0,
@@ -339,12 +287,12 @@ impl Unexpected {
     }
 }
 
-impl Logged {
+impl LoggedMessage {
     /// No message.
     pub const EMPTY: Self = Self { tag: 0, context: 0, open: false };
 }
 
-impl Mirrored {
+impl MirroredOffer {
     /// No offer.
     pub const EMPTY: Self = Self {
         id: 0,
@@ -367,7 +315,7 @@ macro_rules! linked {
     ($($type:ty: $($number:literal)*;)*) => {$($(
         impl Linked<$number> for $type {
             #[inline(always)]
-            fn link(&mut self) -> &mut Link {
+            fn link(&mut self) -> &mut ListLink {
                 &mut self.links[$number]
             }
             #[inline(always)]
@@ -379,9 +327,9 @@ macro_rules! linked {
 }
 
 linked! {
-    Peer: 0 1;
-    Entry: 0 1;
-    Unexpected: 0 1;
+    MessagePeer: 0 1;
+    RequestEntry: 0 1;
+    UnexpectedMessage: 0 1;
 }
 
 /// No particular source.

@@ -29,42 +29,44 @@ use std::vec::Vec;
 
 /// Two ranks. Their memory is leaked, because nothing here is ever freed.
 struct Pair {
-    machines: [Machine<'static>; 2],
-    lanes: [Lanes<'static>; 2],
+    machines: [MessageMachine<'static>; 2],
+    lanes: [NodeLanes<'static>; 2],
 }
 
-const SHAPE: Shape = Shape { peers: 2, lines: 16, slots: 4, slot_bytes: 256, quota: 4, mirror: 4 };
+const SHAPE: MessageShape =
+    MessageShape { peers: 2, lines: 16, slots: 4, slot_bytes: 256, quota: 4, mirror: 4 };
 /// The shape of each rank.
 const REQUESTS: usize = 160;
 const LABEL: Label = Label { context: 0, tag: 7 };
 
 impl Pair {
-    fn new(design: Design) -> Self {
+    fn new(design: MatchingDesign) -> Self {
         Self::with(design, SHAPE)
     }
 
-    fn with(design: Design, shape: Shape) -> Self {
+    fn with(design: MatchingDesign, shape: MessageShape) -> Self {
         let memory = [0, 1].map(|_| {
-            let lines = shape.memory_size() / size_of::<Line>();
-            let lines: Vec<Line> = (0..lines).map(|_| Line::new()).collect();
+            let lines = shape.memory_size() / size_of::<LaneLine>();
+            let lines: Vec<LaneLine> = (0..lines).map(|_| LaneLine::new()).collect();
             NonNull::from(Box::leak(lines.into_boxed_slice())).cast::<u8>()
         });
         let machines = [0, 1].map(|rank| {
-            let tables = Tables {
-                peers: Vec::leak(vec![Peer::EMPTY; 2]),
-                requests: Vec::leak(vec![Entry::EMPTY; REQUESTS]),
-                unexpected: Vec::leak(vec![Unexpected::EMPTY; shape.unexpected()]),
-                log: Vec::leak(vec![Logged::EMPTY; shape.log()]),
-                mirror: Vec::leak(vec![Mirrored::EMPTY; shape.mirrored()]),
+            let tables = MessageTables {
+                peers: Vec::leak(vec![MessagePeer::EMPTY; 2]),
+                requests: Vec::leak(vec![RequestEntry::EMPTY; REQUESTS]),
+                unexpected: Vec::leak(vec![UnexpectedMessage::EMPTY; shape.unexpected()]),
+                log: Vec::leak(vec![LoggedMessage::EMPTY; shape.log()]),
+                mirror: Vec::leak(vec![MirroredOffer::EMPTY; shape.mirrored()]),
             };
-            Machine::new(LocalRank(rank), shape, design, Thresholds::DEFAULT, tables).unwrap()
+            MessageMachine::new(LocalRank(rank), shape, design, Thresholds::DEFAULT, tables)
+                .unwrap()
         });
         let lanes = [0, 1].map(|rank| {
             let ends = Box::leak(Box::new([LaneEnd::EMPTY, LaneEnd::EMPTY]));
             // SAFETY: zero lines that live for ever; buffers outlive the tests.
             unsafe {
                 let mut lanes =
-                    Lanes::new(LocalRank(rank), shape, memory[rank as usize], ends).unwrap();
+                    NodeLanes::new(LocalRank(rank), shape, memory[rank as usize], ends).unwrap();
                 lanes.connect(PeerIndex(0), memory[0]);
                 lanes.connect(PeerIndex(1), memory[1]);
                 lanes
@@ -84,7 +86,7 @@ impl Pair {
         source: Option<u32>,
         tag: Option<u32>,
         into: &[u8],
-    ) -> Begun<Received> {
+    ) -> Begun<ReceivedMessage> {
         let pattern = Pattern { context: 0, source: source.map(PeerIndex), tag };
         self.machines[by].receive(&mut self.lanes[by], pattern, bytes_of(into)).unwrap()
     }
@@ -106,7 +108,11 @@ impl Pair {
         }
     }
 
-    fn take(&mut self, by: usize, request: Option<Request>) -> Option<Result<Received, Ended>> {
+    fn take(
+        &mut self,
+        by: usize,
+        request: Option<RequestId>,
+    ) -> Option<Result<ReceivedMessage, RequestError>> {
         self.machines[by].take(request.expect("the call is pending"))
     }
 }
@@ -120,20 +126,21 @@ fn text(len: usize, salt: u8) -> &'static [u8] {
     Vec::leak((0..len).map(|at| (at as u8).wrapping_mul(31) ^ salt).collect())
 }
 
-fn bytes_of(bytes: &[u8]) -> Bytes {
+fn bytes_of(bytes: &[u8]) -> MessageBytes {
     let at = bytes.as_ptr().expose_provenance() as u64;
-    Bytes { at, len: bytes.len() as u64, in_reach: true }
+    MessageBytes { at, len: bytes.len() as u64, in_reach: true }
 }
 
-fn received(source: u32, tag: u32, len: u64, truncated: bool) -> Received {
-    Received { source: PeerIndex(source), tag, len, truncated }
+fn received(source: u32, tag: u32, len: u64, truncated: bool) -> ReceivedMessage {
+    ReceivedMessage { source: PeerIndex(source), tag, len, truncated }
 }
 
 #[test]
 fn a_sender_that_waits_for_a_line_requests_room_each_time() {
-    let mut pair = Pair::with(Design::Mirror, Shape { lines: 16, slots: 32, ..SHAPE });
+    let mut pair =
+        Pair::with(MatchingDesign::Mirror, MessageShape { lines: 16, slots: 32, ..SHAPE });
     let (out, into) = (text(100 * 256, 3), buffer(100 * 256));
-    let apart = |bytes: &[u8]| Bytes { in_reach: false, ..bytes_of(bytes) };
+    let apart = |bytes: &[u8]| MessageBytes { in_reach: false, ..bytes_of(bytes) };
     let pattern = Pattern { context: 0, source: Some(PeerIndex(0)), tag: None };
     let advance = |pair: &mut Pair, rank: usize| {
         while pair.machines[rank].advance(&mut pair.lanes[rank]) {}
@@ -161,7 +168,7 @@ fn a_sender_that_waits_for_a_line_requests_room_each_time() {
 
 #[test]
 fn a_message_of_any_size_arrives_whole_early_or_late() {
-    for design in [Design::TwoCopy, Design::Mirror] {
+    for design in [MatchingDesign::TwoCopy, MatchingDesign::Mirror] {
         let mut pair = Pair::new(design);
         for len in [0, 1, 8, 31, 32, 33, 88, 89, 300, 600, 5_000, 9_000, 200_000] {
             for is_posted in [true, false] {
@@ -178,15 +185,15 @@ fn a_message_of_any_size_arrives_whole_early_or_late() {
                 assert!(into == out, "{len} bytes, {design:?}, posted first: {is_posted}");
             }
         }
-        let direct: u64 = pair.machines[0].counts().messages(Path::Direct).iter().sum();
-        assert_eq!(direct > 0, design == Design::Mirror);
+        let direct: u64 = pair.machines[0].counts().messages(MessagePath::Direct).iter().sum();
+        assert_eq!(direct > 0, design == MatchingDesign::Mirror);
     }
 }
 
 #[test]
 fn a_message_longer_than_its_buffer_is_truncated() {
     for len in [20, 300, 5_000, 50_000] {
-        let mut pair = Pair::new(Design::Mirror);
+        let mut pair = Pair::new(MatchingDesign::Mirror);
         let (out, into) = (text(len, 1), buffer(len));
         let post = pair.receive(1, None, None, &into[..9]).pending();
         let sent = pair.send(0, 1, LABEL, out).pending();
@@ -200,7 +207,7 @@ fn a_message_longer_than_its_buffer_is_truncated() {
 
 #[test]
 fn a_probed_message_is_the_next_that_is_received() {
-    let mut pair = Pair::new(Design::Mirror);
+    let mut pair = Pair::new(MatchingDesign::Mirror);
     let pattern = Pattern { context: 0, source: None, tag: Some(7) };
     assert_eq!(pair.machines[1].probe(&pattern), None);
     pair.send(0, 1, LABEL, text(600, 2));
@@ -220,7 +227,7 @@ fn a_probed_message_is_the_next_that_is_received() {
 
 #[test]
 fn unmatched_messages_wait_at_their_sender_and_none_is_lost() {
-    let mut pair = Pair::new(Design::Mirror);
+    let mut pair = Pair::new(MatchingDesign::Mirror);
     let waiting: Vec<_> =
         (0..30).filter_map(|_| pair.send(0, 1, LABEL, text(8, 4)).pending()).collect();
     pair.settle();
@@ -245,7 +252,7 @@ fn unmatched_messages_wait_at_their_sender_and_none_is_lost() {
 
 #[test]
 fn a_waiting_receive_grants_its_sender_more() {
-    let mut pair = Pair::new(Design::Mirror);
+    let mut pair = Pair::new(MatchingDesign::Mirror);
     for _ in 0..12 {
         pair.send(0, 1, LABEL, text(8, 4));
     }
@@ -258,7 +265,7 @@ fn a_waiting_receive_grants_its_sender_more() {
 
 #[test]
 fn a_lone_offer_waits_for_a_packet() {
-    let mut pair = Pair::new(Design::Mirror);
+    let mut pair = Pair::new(MatchingDesign::Mirror);
     let (out, into) = (text(1000, 4), buffer(1000));
     let post = pair.receive(1, Some(0), Some(7), into).pending();
     pair.settle();
@@ -274,7 +281,7 @@ fn a_lone_offer_waits_for_a_packet() {
     assert_eq!(into, out);
     // Two offers are in time only if both go alone; so does an offer that pays.
     for (rooms, offered) in [(&[1000, 1000][..], 2), (&[4000], 1)] {
-        let mut pair = Pair::new(Design::Mirror);
+        let mut pair = Pair::new(MatchingDesign::Mirror);
         for room in rooms {
             pair.receive(1, Some(0), Some(7), buffer(*room));
         }
@@ -286,7 +293,7 @@ fn a_lone_offer_waits_for_a_packet() {
 #[test]
 fn a_lone_offer_goes_when_its_source_has_no_room() {
     let comes = || {
-        let mut pair = Pair::new(Design::Mirror);
+        let mut pair = Pair::new(MatchingDesign::Mirror);
         let post = pair.receive(1, Some(0), Some(8), buffer(1000)).pending();
         for _ in 0..30 {
             pair.send(0, 1, LABEL, text(8, 4));
@@ -302,7 +309,7 @@ fn a_lone_offer_goes_when_its_source_has_no_room() {
 
 #[test]
 fn a_cancelled_receive_gets_nothing_or_its_message() {
-    let mut pair = Pair::new(Design::Mirror);
+    let mut pair = Pair::new(MatchingDesign::Mirror);
     let into = buffer(4000);
     let post = pair.receive(1, Some(0), Some(7), into).pending().unwrap();
     pair.settle();
@@ -317,14 +324,14 @@ fn a_cancelled_receive_gets_nothing_or_its_message() {
     pair.settle();
     pair.machines[1].cancel(&mut pair.lanes[1], post);
     pair.settle();
-    assert_eq!(pair.take(1, Some(post)), Some(Err(Ended::Cancelled)));
+    assert_eq!(pair.take(1, Some(post)), Some(Err(RequestError::Cancelled)));
     let (machine, lanes) = (&mut pair.machines[1], &mut pair.lanes[1]);
     assert_eq!(machine.cancel(lanes, post), Cancel::TooLate);
 }
 
 #[test]
 fn a_death_ends_the_requests_that_wait_for_the_rank() {
-    let mut pair = Pair::new(Design::Mirror);
+    let mut pair = Pair::new(MatchingDesign::Mirror);
     pair.send(0, 1, LABEL, text(500, 7));
     let far = text(100_000, 7);
     let told = pair.send(0, 1, LABEL, far).pending();
@@ -332,7 +339,7 @@ fn a_death_ends_the_requests_that_wait_for_the_rank() {
     let any = pair.receive(0, None, None, buffer(8)).pending();
     let (machine, lanes) = (&mut pair.machines[0], &mut pair.lanes[0]);
     machine.lost(lanes, PeerIndex(1));
-    let died = Err(Ended::PeerLost { peer: PeerIndex(1) });
+    let died = Err(RequestError::PeerLost { peer: PeerIndex(1) });
     assert_eq!((pair.take(0, told), pair.take(0, exact)), (Some(died), Some(died)));
     assert_eq!(pair.take(0, any), None, "another rank may send");
     let (machine, lanes) = (&mut pair.machines[0], &mut pair.lanes[0]);
@@ -345,19 +352,26 @@ fn a_death_ends_the_requests_that_wait_for_the_rank() {
     assert!(pair.receive(1, Some(0), None, whole).done().is_some());
     assert!(whole == text(500, 7));
     let late = pair.receive(1, Some(0), None, late).pending();
-    assert_eq!(pair.take(1, late), Some(Err(Ended::PeerLost { peer: PeerIndex(0) })));
+    assert_eq!(pair.take(1, late), Some(Err(RequestError::PeerLost { peer: PeerIndex(0) })));
 }
 
 #[test]
 fn malformed_packets_are_dropped() {
-    let mut pair = Pair::new(Design::Mirror);
+    let mut pair = Pair::new(MatchingDesign::Mirror);
     let post = pair.receive(1, Some(0), None, buffer(200)).pending();
     pair.settle();
-    let kinds = [Kind::Direct, Kind::Copied, Kind::Fin, Kind::Cts, Kind::Data, Kind::CancelAck];
+    let kinds = [
+        PacketKind::Direct,
+        PacketKind::Copied,
+        PacketKind::Fin,
+        PacketKind::Cts,
+        PacketKind::Data,
+        PacketKind::CancelAck,
+    ];
     for kind in kinds {
         for id in [1, 77, u32::MAX] {
             let packet = Packet { id, a: u64::MAX, b: u64::MAX, ..Packet::new(kind) };
-            pair.lanes[0].push(PeerIndex(1), &packet, Load::Empty);
+            pair.lanes[0].push(PeerIndex(1), &packet, PacketLoad::Empty);
             pair.settle();
         }
     }
@@ -367,7 +381,7 @@ fn malformed_packets_are_dropped() {
 
 #[test]
 fn calls_with_bad_arguments_are_refused() {
-    let mut pair = Pair::new(Design::Mirror);
+    let mut pair = Pair::new(MatchingDesign::Mirror);
     let (machine, lanes) = (&mut pair.machines[0], &mut pair.lanes[0]);
     let none = Err(CallError::NoSuchPeer { peer: PeerIndex(2), peers: 2 });
     assert_eq!(machine.send(lanes, PeerIndex(2), LABEL, bytes_of(&[])), none);
@@ -381,7 +395,7 @@ fn calls_with_bad_arguments_are_refused() {
 
 #[test]
 fn the_name_of_a_cancelled_receive_is_not_reused_before_the_answer() {
-    let mut pair = Pair::new(Design::Mirror);
+    let mut pair = Pair::new(MatchingDesign::Mirror);
     let first = pair.receive(1, Some(0), Some(7), buffer(3000)).pending().unwrap();
     pair.settle();
     assert_eq!(pair.send(0, 1, LABEL, text(3000, 1)), Begun::Done(()));
@@ -394,7 +408,7 @@ fn the_name_of_a_cancelled_receive_is_not_reused_before_the_answer() {
         let other = pair.receive(1, None, Some(9), buffer(0)).pending();
         let other_request = other.expect("nothing was sent");
         assert_eq!(pair.machines[1].cancel(&mut pair.lanes[1], other_request), Cancel::Done);
-        assert_eq!(pair.take(1, other), Some(Err(Ended::Cancelled)));
+        assert_eq!(pair.take(1, other), Some(Err(RequestError::Cancelled)));
     }
     let second = pair.receive(1, Some(0), Some(7), buffer(3000)).pending();
     pair.machines[1].advance(&mut pair.lanes[1]);

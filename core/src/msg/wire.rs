@@ -1,7 +1,7 @@
 //! The interface to the part that carries packets and moves bytes: lanes in
 //! shared memory, or a network of a test.
 
-use super::packet::{INLINE_WORDS, Load, Packet};
+use super::packet::{INLINE_WORDS, Packet, PacketLoad};
 use crate::mem::PeerIndex;
 
 /// Packets in lanes, one for each ordered pair of ranks; slots for the bytes of
@@ -9,15 +9,15 @@ use crate::mem::PeerIndex;
 ///
 /// When `pop` or `returned` shows something of a peer, then everything that the
 /// peer did before to this rank's lanes and buffers is visible, too. Addresses
-/// are those of [`Bytes`](super::Bytes); a length never exceeds the length that
+/// are those of [`MessageBytes`](super::MessageBytes); a length never exceeds the length that
 /// was given with the address.
-pub trait Wire {
+pub trait LaneTransport {
     /// Returns whether `lines` more lines fit into the lane to that rank. Reads
     /// the counts that the rank has returned if the known ones do not suffice.
     fn has_room(&mut self, to: PeerIndex, lines: u32) -> bool;
 
     /// Puts a packet into the lane; there must be room.
-    fn push(&mut self, to: PeerIndex, packet: &Packet, load: Load);
+    fn push(&mut self, to: PeerIndex, packet: &Packet, load: PacketLoad);
 
     /// Returns the next packet of the lane from that rank; it stays there.
     fn peek(&mut self, from: PeerIndex) -> Option<Packet>;
@@ -125,6 +125,6 @@ pub struct Copy {
     /// Past the cache, by non-temporal stores.
     pub streaming: bool,
     /// The peer's buffer is out of reach: only the kernel may copy from it. Such
-    /// a copy is always a [`Job`](super::Job), and may fail.
+    /// a copy is always a [`CopyJob`](super::CopyJob), and may fail.
     pub by_kernel: bool,
 }

@@ -29,8 +29,9 @@
 //!
 //! Listings 3 to 5 of the first paper of `docs/papers.md`.
 
-use super::order;
-use crate::sync::{AtomicBool, AtomicU64, CachePadded, Ordering, UnsafeCell, mutant};
+use super::header;
+use crate::mutate;
+use crate::sync::{AtomicBool, AtomicU64, CachePadded, Ordering, UnsafeCell};
 use core::fmt;
 use core::mem::MaybeUninit;
 
@@ -40,7 +41,7 @@ pub struct Marked<T, const N: usize> {
     tail: CachePadded<AtomicU64>,
     /// Written by the consumer.
     head: CachePadded<AtomicU64>,
-    slots: [Slot<T>; N],
+    slots: [MarkedSlot<T>; N],
 }
 
 /// The result of a successful push.
@@ -53,7 +54,7 @@ pub enum Pushed {
     Asleep,
 }
 
-struct Slot<T> {
+struct MarkedSlot<T> {
     filled: AtomicBool,
     value: UnsafeCell<MaybeUninit<T>>,
 }
@@ -63,12 +64,12 @@ struct Slot<T> {
 unsafe impl<T: Send, const N: usize> Sync for Marked<T, N> {}
 
 impl<T, const N: usize> Marked<T, N> {
-    const N_IS_VALID: () = assert!(super::is_slot_count(N), "N is a power of two from 2 to 2^31");
+    const N_IS_VALID: () = assert!(header::is_slot_count(N), "N is a power of two from 2 to 2^31");
 
     /// An empty ring, with the consumer awake.
     pub fn new() -> Self {
         let () = Self::N_IS_VALID;
-        let slot = |_| Slot {
+        let slot = |_| MarkedSlot {
             filled: AtomicBool::new(false),
             value: UnsafeCell::new(MaybeUninit::uninit()),
         };
@@ -94,7 +95,7 @@ impl<T, const N: usize> Marked<T, N> {
             // A head beyond the position belongs to a newer tail, and then the
             // exchange fails. Otherwise the ring has at least as many elements as
             // head and position are apart, because the tail only grows.
-            let is_newer = head > position && !mutant("marked_old_tail_is_full");
+            let is_newer = mutate!("marked_old_tail_is_full": head > position => false);
             if !is_newer && position.wrapping_sub(head) >= N as u64 {
                 return Err(value);
             }
@@ -112,7 +113,10 @@ impl<T, const N: usize> Marked<T, N> {
                     // `filled` is set.
                     slot.value.with_mut(|cell| unsafe { (*cell).write(value) });
                     // Release: pairs with the Acquire in `try_pop`.
-                    slot.filled.store(true, order("marked_publish_relaxed"));
+                    slot.filled.store(
+                        true,
+                        mutate!("marked_publish_relaxed": Ordering::Release => Ordering::Relaxed),
+                    );
                     return Ok(if tail & MARK != 0 { Pushed::Asleep } else { Pushed::Awake });
                 }
                 Err(changed) => tail = changed,
@@ -138,7 +142,10 @@ impl<T, const N: usize> Marked<T, N> {
         slot.filled.store(false, Ordering::Relaxed);
         // Release: pairs with the Acquire in `try_push`. The two stores must not be
         // reordered, or a producer's store to `filled` would be lost.
-        self.head.store(head + 1, order("marked_recycle_relaxed"));
+        self.head.store(
+            head + 1,
+            mutate!("marked_recycle_relaxed": Ordering::Release => Ordering::Relaxed),
+        );
         Some(value)
     }
 
@@ -151,16 +158,18 @@ impl<T, const N: usize> Marked<T, N> {
     /// As for [`try_pop`](Self::try_pop).
     pub unsafe fn try_mark(&self) -> bool {
         let empty = self.head.load(Ordering::Relaxed) << 1;
-        if mutant("marked_load_then_store") {
-            if self.tail.load(Ordering::Relaxed) != empty {
-                return false;
-            }
-            self.tail.store(empty | MARK, Ordering::Relaxed);
-            return true;
-        }
+        let tail = &self.tail;
         // Relaxed: only one word is involved, and it has one modification order.
-        let marked =
-            self.tail.compare_exchange(empty, empty | MARK, Ordering::Relaxed, Ordering::Relaxed);
+        let marked = mutate!("marked_load_then_store":
+            tail.compare_exchange(empty, empty | MARK, Ordering::Relaxed, Ordering::Relaxed)
+            => match tail.load(Ordering::Relaxed) {
+                seen if seen == empty => {
+                    tail.store(empty | MARK, Ordering::Relaxed);
+                    Ok(empty)
+                }
+                _ => Err(empty),
+            }
+        );
         marked.is_ok() || marked == Err(empty | MARK)
     }
 

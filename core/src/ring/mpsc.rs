@@ -36,8 +36,11 @@
 //! Dmitry Vyukov, "Bounded MPMC queue", 1024cores.net, of which this is the
 //! single-consumer half.
 
-use super::{ASLEEP, Header, Pushed, RingError, order};
-use crate::sync::{AtomicU64, Ordering, UnsafeCell, mutant};
+use super::error::RingError;
+use super::header::{self, ASLEEP, RingHeader};
+use super::marked::Pushed;
+use crate::mutate;
+use crate::sync::{AtomicU64, Ordering, UnsafeCell};
 use core::fmt;
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
@@ -53,15 +56,15 @@ use core::ptr::NonNull;
 /// ```
 #[repr(C)]
 pub struct Mpsc<T, const N: usize> {
-    header: Header,
-    slots: [Slot<T>; N],
+    header: RingHeader,
+    slots: [MpscSlot<T>; N],
 }
 
 /// A ring in memory that the view does not own. Any number of threads may push; a
 /// copy of the view is the same ring.
 pub struct MpscView<'a, T> {
-    header: &'a Header,
-    slots: &'a [Slot<T>],
+    header: &'a RingHeader,
+    slots: &'a [MpscSlot<T>],
 }
 
 /// The only consumer of a ring.
@@ -70,18 +73,18 @@ pub struct MpscConsumer<'a, T> {
 }
 
 #[repr(C)]
-struct Slot<T> {
+struct MpscSlot<T> {
     sequence: AtomicU64,
     value: UnsafeCell<MaybeUninit<T>>,
 }
 
 impl<'a, T> MpscView<'a, T> {
     /// The alignment that the memory of a ring needs.
-    pub const ALIGN: usize = super::align::<Slot<T>>();
+    pub const ALIGN: usize = header::align::<MpscSlot<T>>();
 
     /// Bytes that a ring of `slots` slots needs.
     pub const fn memory_size(slots: usize) -> usize {
-        super::memory_size::<Slot<T>>(slots)
+        header::memory_size::<MpscSlot<T>>(slots)
     }
 
     /// Makes an empty ring in `memory`.
@@ -99,7 +102,7 @@ impl<'a, T> MpscView<'a, T> {
     /// them.
     pub unsafe fn init(memory: NonNull<u8>, slots: usize) -> Result<Self, RingError> {
         // SAFETY: the caller's.
-        let (header, slots) = unsafe { super::init(memory, slots, Slot::new)? };
+        let (header, slots) = unsafe { header::init(memory, slots, MpscSlot::new)? };
         Ok(Self { header, slots })
     }
 
@@ -117,7 +120,7 @@ impl<'a, T> MpscView<'a, T> {
     /// are used only for a ring of `T`, and they were zero before it was made.
     pub unsafe fn attach(memory: NonNull<u8>, slots: usize) -> Result<Self, RingError> {
         // SAFETY: the caller's.
-        let (header, slots) = unsafe { super::attach(memory, slots)? };
+        let (header, slots) = unsafe { header::attach(memory, slots)? };
         Ok(Self { header, slots })
     }
 
@@ -148,21 +151,27 @@ impl<'a, T> MpscView<'a, T> {
             // the consumer has read the last element of this slot.
             let sequence = slot.sequence.load(Ordering::Acquire);
             match sequence.wrapping_sub(position) as i64 {
-                0 => match self.claim(tail) {
-                    Ok(()) => {
-                        // SAFETY: the claim gives the slot to this producer until
-                        // the slot's sequence changes.
-                        slot.value.with_mut(|cell| unsafe { (*cell).write(value) });
-                        // Release: pairs with the Acquire in `try_pop`.
-                        slot.sequence.store(position + 1, order("mpsc_publish_relaxed"));
-                        return Ok(match tail & ASLEEP {
-                            0 => Pushed::Awake,
-                            _ => Pushed::Asleep,
-                        });
+                0 => {
+                    match self.claim(tail) {
+                        Ok(()) => {
+                            // SAFETY: the claim gives the slot to this producer until
+                            // the slot's sequence changes.
+                            slot.value.with_mut(|cell| unsafe { (*cell).write(value) });
+                            // Release: pairs with the Acquire in `try_pop`.
+                            let order = mutate!("mpsc_publish_relaxed":
+                                Ordering::Release => Ordering::Relaxed);
+                            slot.sequence.store(position + 1, order);
+                            return Ok(match tail & ASLEEP {
+                                0 => Pushed::Awake,
+                                _ => Pushed::Asleep,
+                            });
+                        }
+                        Err(changed) => tail = changed,
                     }
-                    Err(changed) => tail = changed,
-                },
-                behind if behind < 0 || mutant("mpsc_old_tail_is_full") => return Err(value),
+                }
+                behind if mutate!("mpsc_old_tail_is_full": behind < 0 => true) => {
+                    return Err(value);
+                }
                 _ => tail = self.header.tail.load(Ordering::Relaxed),
             }
         }
@@ -188,7 +197,8 @@ impl<'a, T> MpscView<'a, T> {
         let value = slot.value.with(|cell| unsafe { (*cell).assume_init_read() });
         let next = head.wrapping_add(self.slots.len() as u64);
         // Release: pairs with the Acquire in `try_push`.
-        slot.sequence.store(next, order("mpsc_recycle_relaxed"));
+        slot.sequence
+            .store(next, mutate!("mpsc_recycle_relaxed": Ordering::Release => Ordering::Relaxed));
         self.header.head().store(head.wrapping_add(1), Ordering::Relaxed);
         Some(value)
     }
@@ -220,20 +230,20 @@ impl<'a, T> MpscView<'a, T> {
 
     #[inline(always)]
     fn claim(&self, tail: u64) -> Result<(), u64> {
-        if mutant("mpsc_claim_load_store") {
-            self.header.tail.store((tail & !ASLEEP) + 1, Ordering::Relaxed);
-            return Ok(());
-        }
-        // Relaxed: the slot's sequence carries the order, and the mark and the
-        // position are in one word.
-        self.header
-            .tail
-            .compare_exchange_weak(tail, (tail & !ASLEEP) + 1, Ordering::Relaxed, Ordering::Relaxed)
-            .map(drop)
+        let (word, next) = (&self.header.tail, (tail & !ASLEEP) + 1);
+        mutate!("mpsc_claim_load_store":
+            // Relaxed: the slot's sequence carries the order, and the mark and the
+            // position are in one word.
+            word.compare_exchange_weak(tail, next, Ordering::Relaxed, Ordering::Relaxed).map(drop)
+            => {
+                word.store(next, Ordering::Relaxed);
+                Ok(())
+            }
+        )
     }
 
     #[inline(always)]
-    fn slot(&self, position: u64) -> &'a Slot<T> {
+    fn slot(&self, position: u64) -> &'a MpscSlot<T> {
         debug_assert!(self.slots.len().is_power_of_two());
         let index = position as usize & (self.slots.len() - 1);
         // SAFETY: every constructor makes the length a power of two, so the
@@ -283,16 +293,19 @@ impl<'a, T> MpscConsumer<'a, T> {
     pub fn try_mark(&mut self) -> bool {
         let empty = self.view.header.head().load(Ordering::Relaxed);
         let tail = &self.view.header.tail;
-        if mutant("mpsc_mark_load_store") {
-            let is_empty = tail.load(Ordering::Relaxed) & !ASLEEP == empty;
-            if is_empty {
-                tail.store(empty | ASLEEP, Ordering::Relaxed);
-            }
-            return is_empty;
-        }
         // Relaxed: only one word is involved, and it has one modification order.
-        let marked =
-            tail.compare_exchange(empty, empty | ASLEEP, Ordering::Relaxed, Ordering::Relaxed);
+        let marked = mutate!("mpsc_mark_load_store":
+            tail.compare_exchange(empty, empty | ASLEEP, Ordering::Relaxed, Ordering::Relaxed)
+            => {
+                let seen = tail.load(Ordering::Relaxed) & !ASLEEP;
+                if seen == empty {
+                    tail.store(empty | ASLEEP, Ordering::Relaxed);
+                    Ok(empty)
+                } else {
+                    Err(seen)
+                }
+            }
+        );
         marked.is_ok() || marked == Err(empty | ASLEEP)
     }
 
@@ -303,26 +316,26 @@ impl<'a, T> MpscConsumer<'a, T> {
 }
 
 impl<T, const N: usize> Mpsc<T, N> {
-    const N_IS_VALID: () = assert!(super::is_slot_count(N), "N is a power of two from 2 to 2^31");
+    const N_IS_VALID: () = assert!(header::is_slot_count(N), "N is a power of two from 2 to 2^31");
 
     /// An empty ring.
     #[cfg(not(tsumugi_loom))]
     pub const fn new() -> Self {
         let () = Self::N_IS_VALID;
-        let mut slots = [const { Slot::new(0) }; N];
+        let mut slots = [const { MpscSlot::new(0) }; N];
         let mut index = 1;
         while index < N {
             slots[index].sequence = AtomicU64::new(index as u64);
             index += 1;
         }
-        Self { header: Header::new(), slots }
+        Self { header: RingHeader::new(), slots }
     }
 
     /// An empty ring.
     #[cfg(tsumugi_loom)]
     pub fn new() -> Self {
         let () = Self::N_IS_VALID;
-        Self { header: Header::new(), slots: core::array::from_fn(Slot::new) }
+        Self { header: RingHeader::new(), slots: core::array::from_fn(MpscSlot::new) }
     }
 
     /// The ring as a view, for pushes and, by its unsafe calls, for pops.
@@ -395,7 +408,7 @@ impl<T, const N: usize> fmt::Debug for Mpsc<T, N> {
     }
 }
 
-impl<T> Slot<T> {
+impl<T> MpscSlot<T> {
     #[cfg(not(tsumugi_loom))]
     const fn new(index: usize) -> Self {
         Self {
@@ -414,4 +427,4 @@ impl<T> Slot<T> {
 }
 
 /// An operation and its slot's sequence share one cache line.
-const _: () = assert!(cfg!(tsumugi_loom) || size_of::<Slot<[u64; 7]>>() == 64);
+const _: () = assert!(cfg!(tsumugi_loom) || size_of::<MpscSlot<[u64; 7]>>() == 64);

@@ -13,7 +13,9 @@
 //!
 //! Progress: everything is wait-free.
 
-use super::{Header, RingError, order};
+use super::error::RingError;
+use super::header::{self, RingHeader};
+use crate::mutate;
 use crate::sync::{Ordering, UnsafeCell};
 use core::fmt;
 use core::mem::MaybeUninit;
@@ -26,14 +28,14 @@ use core::ptr::NonNull;
 /// ```
 #[repr(C)]
 pub struct Spsc<T, const N: usize> {
-    header: Header,
-    slots: [Slot<T>; N],
+    header: RingHeader,
+    slots: [SpscSlot<T>; N],
 }
 
 /// A ring in memory that the view does not own.
 pub struct SpscView<'a, T> {
-    header: &'a Header,
-    slots: &'a [Slot<T>],
+    header: &'a RingHeader,
+    slots: &'a [SpscSlot<T>],
 }
 
 /// The only producer of a ring.
@@ -51,15 +53,15 @@ pub struct SpscConsumer<'a, T> {
 }
 
 #[repr(transparent)]
-struct Slot<T>(UnsafeCell<MaybeUninit<T>>);
+struct SpscSlot<T>(UnsafeCell<MaybeUninit<T>>);
 
 impl<'a, T> SpscView<'a, T> {
     /// The alignment that the memory of a ring needs.
-    pub const ALIGN: usize = super::align::<Slot<T>>();
+    pub const ALIGN: usize = header::align::<SpscSlot<T>>();
 
     /// Bytes that a ring of `slots` slots needs.
     pub const fn memory_size(slots: usize) -> usize {
-        super::memory_size::<Slot<T>>(slots)
+        header::memory_size::<SpscSlot<T>>(slots)
     }
 
     /// Makes an empty ring in `memory`.
@@ -77,7 +79,7 @@ impl<'a, T> SpscView<'a, T> {
     /// them.
     pub unsafe fn init(memory: NonNull<u8>, slots: usize) -> Result<Self, RingError> {
         // SAFETY: the caller's.
-        let (header, slots) = unsafe { super::init(memory, slots, |_| Slot::new())? };
+        let (header, slots) = unsafe { header::init(memory, slots, |_| SpscSlot::new())? };
         Ok(Self { header, slots })
     }
 
@@ -95,7 +97,7 @@ impl<'a, T> SpscView<'a, T> {
     /// are used only for a ring of `T`, and they were zero before it was made.
     pub unsafe fn attach(memory: NonNull<u8>, slots: usize) -> Result<Self, RingError> {
         // SAFETY: the caller's.
-        let (header, slots) = unsafe { super::attach(memory, slots)? };
+        let (header, slots) = unsafe { header::attach(memory, slots)? };
         Ok(Self { header, slots })
     }
 
@@ -146,7 +148,7 @@ impl<'a, T> SpscView<'a, T> {
     }
 
     #[inline(always)]
-    fn slot(&self, position: u64) -> &'a Slot<T> {
+    fn slot(&self, position: u64) -> &'a SpscSlot<T> {
         debug_assert!(self.slots.len().is_power_of_two());
         let index = position as usize & (self.slots.len() - 1);
         // SAFETY: every constructor makes the length a power of two, so the
@@ -177,7 +179,10 @@ impl<'a, T> SpscProducer<'a, T> {
         self.view.slot(self.tail).0.with_mut(|cell| unsafe { (*cell).write(value) });
         self.tail = self.tail.wrapping_add(1);
         // Release: pairs with the Acquire in `try_pop`.
-        self.view.header.tail.store(self.tail, order("spsc_publish_relaxed"));
+        self.view.header.tail.store(
+            self.tail,
+            mutate!("spsc_publish_relaxed": Ordering::Release => Ordering::Relaxed),
+        );
         Ok(())
     }
 
@@ -203,7 +208,10 @@ impl<'a, T> SpscConsumer<'a, T> {
         let value = self.view.slot(self.head).0.with(|cell| unsafe { (*cell).assume_init_read() });
         self.head = self.head.wrapping_add(1);
         // Release: pairs with the Acquire in `try_push`.
-        self.view.header.head().store(self.head, order("spsc_recycle_relaxed"));
+        self.view.header.head().store(
+            self.head,
+            mutate!("spsc_recycle_relaxed": Ordering::Release => Ordering::Relaxed),
+        );
         Some(value)
     }
 
@@ -228,20 +236,20 @@ impl<'a, T> SpscConsumer<'a, T> {
 }
 
 impl<T, const N: usize> Spsc<T, N> {
-    const N_IS_VALID: () = assert!(super::is_slot_count(N), "N is a power of two from 2 to 2^31");
+    const N_IS_VALID: () = assert!(header::is_slot_count(N), "N is a power of two from 2 to 2^31");
 
     /// An empty ring.
     #[cfg(not(tsumugi_loom))]
     pub const fn new() -> Self {
         let () = Self::N_IS_VALID;
-        Self { header: Header::new(), slots: [const { Slot::new() }; N] }
+        Self { header: RingHeader::new(), slots: [const { SpscSlot::new() }; N] }
     }
 
     /// An empty ring.
     #[cfg(tsumugi_loom)]
     pub fn new() -> Self {
         let () = Self::N_IS_VALID;
-        Self { header: Header::new(), slots: core::array::from_fn(|_| Slot::new()) }
+        Self { header: RingHeader::new(), slots: core::array::from_fn(|_| SpscSlot::new()) }
     }
 
     /// The ring as a view.
@@ -311,7 +319,7 @@ impl<T, const N: usize> fmt::Debug for Spsc<T, N> {
     }
 }
 
-impl<T> Slot<T> {
+impl<T> SpscSlot<T> {
     #[cfg(not(tsumugi_loom))]
     const fn new() -> Self {
         Self(UnsafeCell::new(MaybeUninit::uninit()))

@@ -1,6 +1,7 @@
 extern crate std;
 
 use super::*;
+use core::ptr::NonNull;
 use std::sync::Arc;
 use std::vec::Vec;
 

@@ -6,7 +6,7 @@
 //! futex without the kernel:
 //!
 //! ```text
-//!   shared with peers (Lot)              the owner's own (Waiters)
+//!   shared with peers (ParkingLot)       the owner's own (Waiters)
 //!   waiting[bucket]  how many park here  parked[bucket] ─► node ─► node
 //!   fired            one bit a bucket
 //!
@@ -27,7 +27,8 @@
 //! Progress: `announce` is wait-free, `drain` and parking are lock-free.
 
 use crate::mem::{AddrError, Rank};
-use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, UnsafeCell, edge, mutant, spin_loop};
+use crate::mutate;
+use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, UnsafeCell, edge, spin_loop};
 use crate::wait::{Reason, Wait, WaitFor, Waker};
 use core::fmt;
 use core::ptr;
@@ -67,7 +68,7 @@ impl Until {
 
 /// The part of a rank's parking lot that notifiers use. All zeroes: no thread waits.
 #[repr(C)]
-pub struct Lot {
+pub struct ParkingLot {
     fired: [AtomicU64; FIRED_WORDS],
     /// 0, or the number of the rank that died first, plus one.
     lost: AtomicU32,
@@ -78,15 +79,15 @@ pub struct Lot {
 
 /// The parked waiters of a rank. All zeroes: no thread waits.
 pub struct Waiters {
-    parked: [AtomicPtr<Node>; BUCKETS],
+    parked: [AtomicPtr<ParkedWaiter>; BUCKETS],
     /// For each bucket the number of waiters that have given up while their nodes
     /// are parked or held by a drainer.
     quitting: [AtomicU32; BUCKETS],
 }
 
 /// A waiter. It lies on the waiter's stack from its sleep to its wake.
-struct Node {
-    next: UnsafeCell<*mut Node>,
+struct ParkedWaiter {
+    next: UnsafeCell<*mut ParkedWaiter>,
     word: *const AtomicU64,
     until: Until,
     /// [`PARKED`], [`GAVE_UP`] or [`WOKEN`].
@@ -94,7 +95,7 @@ struct Node {
     waker: UnsafeCell<Option<Waker>>,
 }
 
-impl Lot {
+impl ParkingLot {
     /// A lot without waiters.
     pub fn new() -> Self {
         Self {
@@ -172,7 +173,7 @@ impl Waiters {
     /// [`AddrError::PeerLost`] if a rank has died while the condition did not hold.
     pub fn wait(
         &self,
-        lot: &Lot,
+        lot: &ParkingLot,
         word: &AtomicU64,
         until: Until,
         wait: &dyn Wait,
@@ -198,7 +199,7 @@ impl Waiters {
     /// Those of [`wait`](Self::wait).
     pub fn wait_for(
         &self,
-        lot: &Lot,
+        lot: &ParkingLot,
         word: &AtomicU64,
         until: Until,
         wait: &dyn WaitFor,
@@ -235,7 +236,7 @@ impl Waiters {
     /// Checks the waiters of all words that were announced, and wakes those with a
     /// condition that holds. Any thread of the owner may call it at any time.
     /// Returns the number of waiters woken.
-    pub fn drain(&self, lot: &Lot) -> usize {
+    pub fn drain(&self, lot: &ParkingLot) -> usize {
         let mut woken = 0;
         for (index, fired) in lot.fired.iter().enumerate() {
             if fired.load(Ordering::SeqCst) == 0 {
@@ -256,11 +257,11 @@ impl Waiters {
 
     /// Registers a waiter in the lot. The waiter must check the word once more after
     /// it is parked.
-    fn enter(&self, lot: &Lot, word: &AtomicU64, until: Until) -> Node {
+    fn enter(&self, lot: &ParkingLot, word: &AtomicU64, until: Until) -> ParkedWaiter {
         let word = &raw const *word;
         // SeqCst: before the check after parking; pairs with `announce`.
         lot.waiting[bucket_of(word as u64)].fetch_add(1, Ordering::SeqCst);
-        Node {
+        ParkedWaiter {
             next: UnsafeCell::new(ptr::null_mut()),
             word,
             until,
@@ -270,7 +271,7 @@ impl Waiters {
     }
 
     /// Parks a waiter's node with its waker: the commit of the waiter's sleep.
-    fn publish(&self, lot: &Lot, node: &Node, waker: Waker) -> bool {
+    fn publish(&self, lot: &ParkingLot, node: &ParkedWaiter, waker: Waker) -> bool {
         // These are copied out of the caller's frame, which may be gone as soon as
         // the node is parked.
         let (this, lot, bucket) = (self, lot, node.bucket());
@@ -286,7 +287,7 @@ impl Waiters {
     }
 
     /// Ensures that the node of a waiter that gives up is woken soon.
-    fn quit(&self, lot: &Lot, node: &Node) {
+    fn quit(&self, lot: &ParkingLot, node: &ParkedWaiter) {
         let bucket = node.bucket();
         // SeqCst: before the state, so that a thread that parks this node again, or
         // another node of the bucket, drains once more; pairs with `park`.
@@ -307,7 +308,7 @@ impl Waiters {
     /// # Safety
     ///
     /// The node lives until its waker is woken, and is not parked.
-    unsafe fn park(&self, lot: &Lot, bucket: usize, node: *mut Node) -> bool {
+    unsafe fn park(&self, lot: &ParkingLot, bucket: usize, node: *mut ParkedWaiter) -> bool {
         // SAFETY: the caller promises a live node. The fields are copied first
         // because the node may be woken and gone once it is pushed.
         let (word, until) = unsafe { ((*node).word, (*node).until) };
@@ -322,19 +323,18 @@ impl Waiters {
                 Err(changed) => first = changed,
             }
         }
-        if mutant("signal_no_second_look") {
-            return false;
-        }
+        mutate!("signal_no_second_look": {} => return false);
         edge("signal_park_unordered");
         // SAFETY: the word lies in its owner's registered memory, which stays mapped
         // as long as the lot does.
         let holds = until.holds(unsafe { (*word).load(Ordering::SeqCst) });
+        let quitting = &self.quitting[bucket];
         let quitters =
-            !mutant("signal_quitter_unseen") && self.quitting[bucket].load(Ordering::SeqCst) != 0;
+            mutate!("signal_quitter_unseen": quitting.load(Ordering::SeqCst) != 0 => false);
         holds || quitters || lot.lost().is_some()
     }
 
-    fn drain_bucket(&self, lot: &Lot, bucket: usize) -> usize {
+    fn drain_bucket(&self, lot: &ParkingLot, bucket: usize) -> usize {
         let (mut woken, mut again) = (0, true);
         while again {
             again = false;
@@ -377,7 +377,7 @@ impl Waiters {
     }
 }
 
-impl Node {
+impl ParkedWaiter {
     fn bucket(&self) -> usize {
         bucket_of(self.word as u64)
     }
@@ -388,7 +388,7 @@ impl Node {
 }
 
 /// The result of a wait that is over, `None` if it is not.
-fn look(lot: &Lot, word: &AtomicU64, until: Until) -> Option<Result<u64, AddrError>> {
+fn look(lot: &ParkingLot, word: &AtomicU64, until: Until) -> Option<Result<u64, AddrError>> {
     // Acquire: pairs with the notifier's change.
     let value = word.load(Ordering::Acquire);
     if until.holds(value) {
@@ -397,7 +397,7 @@ fn look(lot: &Lot, word: &AtomicU64, until: Until) -> Option<Result<u64, AddrErr
     lot.lost().map(|rank| Err(AddrError::PeerLost { rank }))
 }
 
-impl Default for Lot {
+impl Default for ParkingLot {
     fn default() -> Self {
         Self::new()
     }
@@ -415,10 +415,10 @@ unsafe impl Send for Waiters {}
 // SAFETY: the same.
 unsafe impl Sync for Waiters {}
 
-impl fmt::Debug for Lot {
+impl fmt::Debug for ParkingLot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let waiting: u32 = self.waiting.iter().map(|n| n.load(Ordering::Relaxed)).sum();
-        write!(f, "Lot({waiting} waiting)")
+        write!(f, "ParkingLot({waiting} waiting)")
     }
 }
 

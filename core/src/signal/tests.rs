@@ -89,12 +89,12 @@ fn at(word: &AtomicU64) -> u64 {
     (&raw const *word) as u64
 }
 
-fn change(lot: &Lot, word: &AtomicU64, value: u64) -> bool {
+fn change(lot: &ParkingLot, word: &AtomicU64, value: u64) -> bool {
     word.store(value, Ordering::SeqCst);
     lot.announce(at(word))
 }
 
-fn waiting(lot: &Lot) -> u32 {
+fn waiting(lot: &ParkingLot) -> u32 {
     lot.waiting.iter().map(|count| count.load(Ordering::Relaxed)).sum()
 }
 
@@ -111,7 +111,7 @@ fn a_condition_holds_for_the_values_that_it_names() {
         (Until::AtLeast(u64::MAX), [u64::MAX, 0, 7], [u64::MAX - 1, 1 << 63, (1 << 63) - 1]),
         (Until::AnyBit(6), [2, 4, 7], [0, 1, 8]),
     ] {
-        let (lot, waiters) = (Lot::new(), Waiters::new());
+        let (lot, waiters) = (ParkingLot::new(), Waiters::new());
         for value in holds {
             assert!(until.holds(value), "{until:?} {value}");
             let never = Sleeper::new(|| panic!("the condition holds"), nothing);
@@ -126,7 +126,7 @@ fn a_condition_holds_for_the_values_that_it_names() {
 
 #[test]
 fn a_waiter_is_woken_by_the_change_that_it_waits_for() {
-    let (lot, waiters) = (Lot::new(), Waiters::new());
+    let (lot, waiters) = (ParkingLot::new(), Waiters::new());
     // As many words as there are different buckets.
     let words: Vec<AtomicU64> = (0..200).map(|_| AtomicU64::new(0)).collect();
     for (index, word) in words.iter().enumerate() {
@@ -160,7 +160,7 @@ fn words_are_spread_over_the_buckets() {
 
 #[test]
 fn a_waiter_sees_a_change_before_it_parks() {
-    let (lot, waiters, word) = (Lot::new(), Waiters::new(), AtomicU64::new(0));
+    let (lot, waiters, word) = (ParkingLot::new(), Waiters::new(), AtomicU64::new(0));
     let early = || {
         assert!(change(&lot, &word, 1), "the waiter has announced itself");
         assert_eq!(waiters.drain(&lot), 0, "the waiter is not parked yet");
@@ -172,7 +172,7 @@ fn a_waiter_sees_a_change_before_it_parks() {
 
 #[test]
 fn waiters_for_one_word_wait_for_their_own_values() {
-    let (lot, waiters, word) = (Lot::new(), Waiters::new(), AtomicU64::new(0));
+    let (lot, waiters, word) = (ParkingLot::new(), Waiters::new(), AtomicU64::new(0));
     let inner = Sleeper::new(nothing, || {
         assert_eq!(waiting(&lot), 2);
         assert!(change(&lot, &word, 2));
@@ -200,7 +200,7 @@ fn waiters_for_one_word_wait_for_their_own_values() {
 /// A waiter that is woken and finds the word changed again sleeps again.
 #[test]
 fn a_woken_waiter_waits_again_if_the_word_has_changed_back() {
-    let (lot, waiters, word) = (Lot::new(), Waiters::new(), AtomicU64::new(0));
+    let (lot, waiters, word) = (ParkingLot::new(), Waiters::new(), AtomicU64::new(0));
     let round = Cell::new(0);
     let waiter = Sleeper::new(nothing, || {
         round.set(round.get() + 1);
@@ -216,7 +216,7 @@ fn a_woken_waiter_waits_again_if_the_word_has_changed_back() {
 
 #[test]
 fn a_death_ends_every_wait() {
-    let (lot, waiters, word) = (Lot::new(), Waiters::new(), AtomicU64::new(0));
+    let (lot, waiters, word) = (ParkingLot::new(), Waiters::new(), AtomicU64::new(0));
     let other = AtomicU64::new(0);
     assert_eq!((lot.lost(), lot.latest_lost()), (None, None));
     let lost = Err(AddrError::PeerLost { rank: Rank(4) });
@@ -242,7 +242,7 @@ fn a_death_ends_every_wait() {
 
 #[test]
 fn a_waiter_sees_a_death_before_it_parks() {
-    let (lot, waiters, word) = (Lot::new(), Waiters::new(), AtomicU64::new(0));
+    let (lot, waiters, word) = (ParkingLot::new(), Waiters::new(), AtomicU64::new(0));
     let waiter = Sleeper::new(|| lot.break_off(Rank(1)), nothing);
     let lost = Err(AddrError::PeerLost { rank: Rank(1) });
     assert_eq!(waiters.wait(&lot, &word, Until::Equal(1), &waiter), lost);
@@ -251,7 +251,7 @@ fn a_waiter_sees_a_death_before_it_parks() {
 
 #[test]
 fn a_waiter_that_times_out_leaves_the_others_waiting() {
-    let (lot, waiters, word) = (Lot::new(), Waiters::new(), AtomicU64::new(0));
+    let (lot, waiters, word) = (ParkingLot::new(), Waiters::new(), AtomicU64::new(0));
     let until = Until::Equal(1);
     let outer = Sleeper::new(nothing, || {
         for _ in 0..3 {
@@ -268,7 +268,7 @@ fn a_waiter_that_times_out_leaves_the_others_waiting() {
 
 #[test]
 fn a_change_before_the_limit_is_returned() {
-    let (lot, waiters, word) = (Lot::new(), Waiters::new(), AtomicU64::new(0));
+    let (lot, waiters, word) = (ParkingLot::new(), Waiters::new(), AtomicU64::new(0));
     let until = Until::Equal(1);
     // The waiter is woken and then its limit passes: its giving up leaves nothing
     // behind.
@@ -291,5 +291,5 @@ fn a_change_before_the_limit_is_returned() {
     assert_eq!(waiters.wait_for(&lot, &word, until, &passing, LIMIT), Ok(None));
     assert_eq!((woken.slept(), unseen.slept(), passing.slept()), (1, 1, 1));
     assert!(waiters.quitting.iter().all(|count| count.load(Ordering::Relaxed) == 0));
-    assert_eq!(format!("{lot:?}"), "Lot(0 waiting)");
+    assert_eq!(format!("{lot:?}"), "ParkingLot(0 waiting)");
 }

@@ -1,15 +1,15 @@
 //! The properties of a simulated network.
 
-use super::Machine;
-use crate::backend::Draw;
+use super::CostModel;
+use crate::random::SplitMix64;
 
 /// The properties of a network. Rates are per mille, times are in nanoseconds.
 ///
-/// [`Config::calm`] is a network without faults, and [`Config::drawn`] a network
+/// [`SimConfig::calm`] is a network without faults, and [`SimConfig::drawn`] a network
 /// with faults that are drawn from the seed; a test can start from either and change
 /// fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Config {
+pub struct SimConfig {
     /// The number of nodes.
     pub nodes: u32,
     /// The seed from which all random choices are drawn.
@@ -56,10 +56,10 @@ pub struct Config {
     pub in_flight_max: u32,
     /// The costs of operations, for tests in which the place of origin and target
     /// matters.
-    pub machine: Option<Machine>,
+    pub machine: Option<CostModel>,
 }
 
-impl Config {
+impl SimConfig {
     /// A network in which every message takes 1 us and no fault happens.
     pub const fn calm(nodes: u32, seed: u64) -> Self {
         Self {
@@ -84,7 +84,7 @@ impl Config {
     }
 
     /// A network in which only the costs of `machine` take time.
-    pub const fn big(nodes: u32, machine: Machine) -> Self {
+    pub const fn big(nodes: u32, machine: CostModel) -> Self {
         let machine = Some(machine);
         let calm = Self::calm(nodes, 1);
         Self { latency_ns_min: 0, latency_ns_max: 0, reorder: true, machine, ..calm }
@@ -95,7 +95,7 @@ impl Config {
     /// are remote; set [`early`](Self::early) for local completions.
     pub const fn drawn(nodes: u32, seed: u64) -> Self {
         // This stream of random numbers differs from the network's own.
-        let mut draw = Draw::new(!seed);
+        let mut draw = SplitMix64::new(!seed);
         let latency_ns_min = draw.between(100, 2_000);
         Self {
             latency_ns_min,

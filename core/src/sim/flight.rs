@@ -1,15 +1,15 @@
 //! The operations in flight, and the calendar of events.
 
-use crate::backend::Draw;
 use crate::mem::AddrError;
 use crate::op::Op;
+use crate::random::SplitMix64;
 use crate::time::Instant;
 use alloc::collections::{BTreeSet, BinaryHeap};
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
 /// One operation in flight.
-pub(super) struct Flight {
+pub(super) struct FlightState {
     pub(super) op: Op,
     pub(super) queue: u32,
     /// The number of its messages that were lost.
@@ -29,7 +29,7 @@ pub(super) struct Flight {
     pub(super) payload: Vec<u8>,
     /// The operation's own random numbers, so that a fault of one operation changes
     /// only the times of the others.
-    pub(super) draw: Draw,
+    pub(super) draw: SplitMix64,
     /// The number of operations that were posted before it.
     pub(super) number: u64,
     /// The number of faults that have struck it, or that would have if they had not
@@ -40,14 +40,14 @@ pub(super) struct Flight {
 /// Flights by number. A free slot keeps its payload's memory for the next flight.
 #[derive(Default)]
 pub(super) struct Flights {
-    slots: Vec<Flight>,
+    slots: Vec<FlightState>,
     free: Vec<u32>,
     posted: u64,
 }
 
 /// The kinds of entries in the calendar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Due {
+pub(super) enum DueAction {
     /// A flight completes although it has not landed.
     Local,
     /// A flight reaches its target.
@@ -69,7 +69,7 @@ pub(super) enum Due {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct CalendarEntry {
     pub(super) at: u64,
     /// Of two entries for the same time, the one made first comes first.
     sequence: u64,
@@ -77,20 +77,20 @@ pub(super) struct Entry {
     pub(super) data: u64,
     /// The node to which a timer or a notice of a death belongs.
     pub(super) node: u32,
-    pub(super) due: Due,
+    pub(super) due: DueAction,
 }
 
 /// The entries that are due, by time and then by the order in which they were made.
 pub(super) struct Calendar {
-    heap: BinaryHeap<Entry>,
+    heap: BinaryHeap<CalendarEntry>,
     sequence: u64,
     now: u64,
 }
 
 impl Flights {
-    pub(super) fn add(&mut self, op: Op, queue: u32, draw: Draw) -> u64 {
+    pub(super) fn add(&mut self, op: Op, queue: u32, draw: SplitMix64) -> u64 {
         let slot = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Flight {
+            self.slots.push(FlightState {
                 op,
                 queue,
                 lost: 0,
@@ -100,7 +100,7 @@ impl Flights {
                 torn: None,
                 result: Ok(0),
                 payload: Vec::new(),
-                draw: Draw::new(0),
+                draw: SplitMix64::new(0),
                 number: 0,
                 struck: 0,
             });
@@ -119,7 +119,7 @@ impl Flights {
         self.free.push(slot as u32);
     }
 
-    pub(super) fn get(&mut self, slot: u64) -> &mut Flight {
+    pub(super) fn get(&mut self, slot: u64) -> &mut FlightState {
         &mut self.slots[slot as usize]
     }
 
@@ -148,13 +148,19 @@ impl Calendar {
         self.now
     }
 
-    pub(super) fn add(&mut self, at: u64, due: Due, node: u32, data: u64) {
-        self.heap.push(Entry { at: at.max(self.now), sequence: self.sequence, data, node, due });
+    pub(super) fn add(&mut self, at: u64, due: DueAction, node: u32, data: u64) {
+        self.heap.push(CalendarEntry {
+            at: at.max(self.now),
+            sequence: self.sequence,
+            data,
+            node,
+            due,
+        });
         self.sequence += 1;
     }
 
     /// Moves time to the next entry and takes it.
-    pub(super) fn next(&mut self) -> Option<Entry> {
+    pub(super) fn next(&mut self) -> Option<CalendarEntry> {
         let entry = self.heap.pop()?;
         self.now = entry.at;
         Some(entry)
@@ -172,7 +178,7 @@ impl Calendar {
     }
 }
 
-impl Ord for Entry {
+impl Ord for CalendarEntry {
     /// The earliest entry is the greatest, because the heap returns the greatest
     /// first.
     fn cmp(&self, other: &Self) -> Ordering {
@@ -180,10 +186,10 @@ impl Ord for Entry {
     }
 }
 
-impl PartialOrd for Entry {
+impl PartialOrd for CalendarEntry {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-const _: () = assert!(size_of::<Entry>() == 32);
+const _: () = assert!(size_of::<CalendarEntry>() == 32);

@@ -1,6 +1,5 @@
 //! The nodes' memory, and the interface through which operations access all of it.
 
-use super::REGIONS;
 use crate::backend::LoadStore;
 use crate::mem::{AddrError, LocalAddr, Need, Rank, RegionTable, RemoteAddr};
 use crate::op::Op;
@@ -10,18 +9,18 @@ use core::alloc::Layout;
 use core::ptr::{self, NonNull};
 
 /// Zero bytes that live as long as the network and never move.
-pub(super) struct Chunk {
+pub(super) struct RegionBytes {
     base: NonNull<u8>,
     layout: Layout,
 }
 
 /// All nodes' memory, as operations of node `from` access it.
-pub(super) struct Wire<'t> {
+pub(super) struct SimMemory<'t> {
     pub(super) tables: &'t [RegionTable<REGIONS>],
     pub(super) from: Rank,
 }
 
-impl Chunk {
+impl RegionBytes {
     /// At least `bytes` bytes, aligned to a cache line.
     ///
     /// # Panics
@@ -42,7 +41,7 @@ impl Chunk {
     }
 }
 
-impl Drop for Chunk {
+impl Drop for RegionBytes {
     fn drop(&mut self) {
         // SAFETY: the memory came from `alloc_zeroed` with this layout.
         unsafe { dealloc(self.base.as_ptr(), self.layout) };
@@ -50,9 +49,9 @@ impl Drop for Chunk {
 }
 
 // SAFETY: plain bytes, which are accessed only through region tables.
-unsafe impl Send for Chunk {}
+unsafe impl Send for RegionBytes {}
 
-impl Wire<'_> {
+impl SimMemory<'_> {
     /// Copies the local end of `op` out, as a device does if it completes a put
     /// before the put has landed.
     pub(super) fn copy_local(&self, op: &Op, to: &mut Vec<u8>) -> Result<(), AddrError> {
@@ -86,7 +85,7 @@ fn copy_out(at: NonNull<u8>, bytes: u64, to: &mut Vec<u8>) {
 
 // SAFETY: `register` demands of its callers what `resolve` promises: mapped memory
 // that holds plain bytes only.
-unsafe impl LoadStore for Wire<'_> {
+unsafe impl LoadStore for SimMemory<'_> {
     fn size(&self) -> u32 {
         self.tables.len() as u32
     }
@@ -106,3 +105,6 @@ unsafe impl LoadStore for Wire<'_> {
 }
 
 const LINE: usize = 64;
+
+/// The number of registrations that a node can have at a time.
+pub(super) const REGIONS: usize = 16;

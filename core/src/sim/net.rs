@@ -1,446 +1,144 @@
-//! The network: the operations in flight, and their events.
-//!
-//! ```text
-//!   post ─► [Local] ─► Arrive ─► [Rest] ─► Return ─► [Repeat]
-//!             │          │ ▲                 │ ▲
-//!    completes early     └─┘ cut: again      └─┘ cut: again
-//!                        and, after too many tries, Fail
-//! ```
-//!
-//! A put reads its source when it arrives, as late as a device may, or, if it
-//! completes early, at its completion. A get reads the remote end when it arrives
-//! and writes the local end when it completes. So a test detects a program that
-//! touches a buffer in flight.
+//! The network as a program uses it: its time, its faults and its log.
 
-mod link;
-mod suspicion;
-
-use super::flight::{Calendar, Due, Flights};
-use super::machine::Load;
-use super::memory::{Chunk, Wire};
-use super::{Config, Event, REGIONS, shrink};
-use crate::backend::{Completion, Draw, LoadStore, Log, Record, Stage, execute, store_bytes};
-use crate::mem::{AddrError, LocalAddr, Need, Rank, RegionTable};
-use crate::op::{Kind, Op};
-use alloc::collections::{BTreeMap, VecDeque};
+use super::config::SimConfig;
+use super::event::SimEvent;
+use super::exclusive::ExclusiveCell;
+use super::memory::REGIONS;
+#[cfg(feature = "std")]
+use super::seed;
+#[cfg(feature = "std")]
+use super::shrink;
+use super::state::NetState;
+use crate::backend::{TraceLog, TraceRecord};
+use crate::mem::{Rank, RegionTable};
+use crate::time::{Clock, Instant};
+use alloc::vec;
 use alloc::vec::Vec;
-use link::Link;
-use suspicion::Suspicion;
+use core::fmt;
 
-/// All state that changes.
-pub(super) struct State {
-    pub(super) config: Config,
-    pub(super) calendar: Calendar,
-    pub(super) flights: Flights,
-    pub(super) memory: Vec<Chunk>,
-    pub(super) log: Option<Log<Vec<Record>>>,
-    draw: Draw,
-    /// The first `nodes` queues are the nodes' own, with completions that are
-    /// events; the endpoints' queues follow.
-    queues: Vec<Queue>,
-    nodes: Vec<Node>,
-    /// The links that keep order, by queue and target.
-    links: BTreeMap<(u32, u32), Link>,
-    is_cut: bool,
-    suspicion: Suspicion,
-    /// The costs of operations, if the configuration has a machine.
-    pub(super) load: Option<Load>,
+/// Nodes, their memory, and the operations in flight.
+pub struct Net {
+    pub(super) tables: Vec<RegionTable<REGIONS>>,
+    pub(super) state: ExclusiveCell<NetState>,
 }
 
-struct Queue {
-    rank: Rank,
-    in_flight: u32,
-    /// Completions, and whether each is the first of its operation.
-    done: VecDeque<(Completion, bool)>,
-    is_armed: bool,
-    /// The queue's rank died before all bytes of an operation had left it. If links
-    /// keep order, no operation that was posted after it lands.
-    is_cut_off: bool,
-}
-
-#[derive(Clone, Copy)]
-struct Node {
-    /// The time of death; `u64::MAX`: the node is alive.
-    dead_at: u64,
-    /// The side of the cut on which the node is.
-    side: bool,
-}
-
-type Tables = [RegionTable<REGIONS>];
-
-impl State {
-    pub(super) fn new(config: Config) -> Self {
-        let queue = |rank| Queue::new(Rank(rank));
-        Self {
-            config,
-            calendar: Calendar::new(),
-            flights: Flights::default(),
-            memory: Vec::new(),
-            log: None,
-            draw: Draw::new(config.seed),
-            queues: (0..config.nodes).map(queue).collect(),
-            nodes: (0..config.nodes).map(|_| Node { dead_at: u64::MAX, side: false }).collect(),
-            links: BTreeMap::new(),
-            is_cut: false,
-            suspicion: Suspicion::default(),
-            load: config.machine.map(|machine| Load::new(machine, config.nodes)),
-        }
-    }
-
-    pub(super) fn open(&mut self, rank: Rank) -> u32 {
-        self.queues.push(Queue::new(rank));
-        self.queues.len() as u32 - 1
-    }
-
-    /// Posts an operation. False: the queue is full, or its node is dead.
-    pub(super) fn post(&mut self, queue: u32, op: &Op) -> bool {
-        let Queue { rank, in_flight, .. } = self.queues[queue as usize];
-        if in_flight >= self.config.in_flight_max || self.is_dead(rank) {
-            return false;
-        }
-        self.queues[queue as usize].in_flight += 1;
-        let draw = Draw::new(self.draw.next());
-        let slot = self.flights.add(*op, queue, draw);
-        self.record(rank, op, Stage::posted(op));
-        let (target, nodes) = (op.remote.rank, self.config.nodes);
-        if target.0 >= nodes {
-            self.fail(slot, AddrError::NoSuchRank { rank: target, size: nodes });
-            return true;
-        }
-        if self.suspicion.has_given_up(rank, target) {
-            self.fail(slot, AddrError::PeerLost { rank: target });
-            return true;
-        }
-        let early = target != rank && matches!(op.kind, Kind::Put | Kind::PutWord);
-        if early && self.strikes(slot, self.config.early) {
-            self.flights.get(slot).early = true;
-            let latency = self.flights.get(slot).draw.below(self.config.latency_ns_min);
-            let at = self.calendar.now_ns() + latency;
-            self.calendar.add(at, Due::Local, rank.0, slot);
-        }
-        self.depart(slot);
-        true
-    }
-
-    pub(super) fn poll(&mut self, queue: u32, completions: &mut [Completion]) -> usize {
-        let queue = &mut self.queues[queue as usize];
-        let mut count = 0;
-        while count < completions.len()
-            && let Some((completion, is_first)) = queue.done.pop_front()
-        {
-            queue.in_flight -= u32::from(is_first);
-            completions[count] = completion;
-            count += 1;
-        }
-        count
-    }
-
-    pub(super) fn arm(&mut self, queue: u32) {
-        self.queues[queue as usize].is_armed = true;
-    }
-
-    /// Moves time to the next event, and lets the event happen.
-    pub(super) fn step(&mut self, tables: &Tables) -> Option<(Rank, Event)> {
-        let entry = self.calendar.next()?;
-        let (slot, rank) = (entry.data, Rank(entry.node));
-        let (rank, event) = match entry.due {
-            Due::Timer => (rank, Event::Timer(entry.data)),
-            Due::Death => (rank, Event::PeerLost(Rank(entry.data as u32))),
-            Due::Local => self.complete_early(tables, slot),
-            Due::Arrive => self.arrive(tables, slot),
-            Due::Rest => self.land(tables, slot),
-            Due::Serve => {
-                self.serve_next(slot);
-                self.land(tables, slot)
-            }
-            Due::Return => self.come_back(tables, slot),
-            Due::Fail => self.complete(slot, true),
-            Due::Repeat => self.complete(slot, false),
-        };
-        Some((rank, if self.is_dead(rank) { Event::Nothing } else { event }))
-    }
-
-    pub(super) fn kill(&mut self, rank: Rank) {
-        if self.is_dead(rank) {
-            return;
-        }
-        let now = self.calendar.now_ns();
-        self.nodes[rank.0 as usize].dead_at = now;
-        self.forget_unanswered(rank);
-        for node in 0..self.config.nodes {
-            let knows = self.suspicion.has_given_up(Rank(node), rank);
-            if !knows && !self.is_dead(Rank(node)) {
-                let jitter = self.draw.below(self.config.latency_ns_max);
-                let at = now + self.config.detect_ns + jitter;
-                self.calendar.add(at, Due::Death, node, u64::from(rank.0));
-            }
-        }
-    }
-
-    pub(super) fn is_dead(&self, rank: Rank) -> bool {
-        self.nodes[rank.0 as usize].dead_at != u64::MAX
-    }
-
-    pub(super) fn cut(&mut self, side: impl Fn(Rank) -> bool) {
-        self.is_cut = true;
-        for (index, node) in self.nodes.iter_mut().enumerate() {
-            node.side = side(Rank(index as u32));
-        }
-    }
-
-    pub(super) fn heal(&mut self) {
-        self.is_cut = false;
-    }
-
-    fn complete_early(&mut self, tables: &Tables, slot: u64) -> (Rank, Event) {
-        let from = self.from(slot);
-        let flight = self.flights.get(slot);
-        if flight.op.kind == Kind::Put {
-            let copied = Wire { tables, from }.copy_local(&flight.op, &mut flight.payload);
-            if copied.is_err() {
-                // The local end is invalid: the target's answer will report it.
-                flight.early = false;
-                return (from, Event::Nothing);
-            }
-        }
-        let (op, queue) = (flight.op, flight.queue);
-        self.deliver(queue, &op, Ok(0), true)
-    }
-
-    fn arrive(&mut self, tables: &Tables, slot: u64) -> (Rank, Event) {
-        let (from, now) = (self.from(slot), self.calendar.now_ns());
-        let op = self.flights.get(slot).op;
-        if !self.has_turn(slot) {
-            return (from, Event::Nothing);
-        }
-        if self.is_apart(from, op.remote.rank) {
-            if !self.lose(slot, now) {
-                self.calendar.add(now + self.config.retry_ns, Due::Arrive, 0, slot);
-            }
-            return (from, Event::Nothing);
-        }
-        if self.suspicion.shuts_out(op.remote.rank, from) {
-            self.refuse(slot);
-            return (from, Event::Nothing);
-        }
-        if op.kind == Kind::Put && op.bytes() > 8 && self.strikes(slot, self.config.torn) {
-            let wire = Wire { tables, from };
-            let is_valid = wire.resolve(op.remote, op.bytes(), Need::Write).is_ok()
-                && wire.local(op.local(), op.bytes()).is_ok();
-            if is_valid {
-                return self.tear(tables, slot);
-            }
-        }
-        if let Some(load) = &mut self.load {
-            if let Some(at) = load.arrives(slot, from, &op, now) {
-                self.calendar.add(at, Due::Serve, 0, slot);
-            }
-            return (from, Event::Nothing);
-        }
-        self.land(tables, slot)
-    }
-
-    /// A flight has been carried out: the next operation in the engine's queue has
-    /// its turn.
-    fn serve_next(&mut self, slot: u64) {
-        let (from, now) = (self.from(slot), self.calendar.now_ns());
-        let op = self.flights.get(slot).op;
-        let next = self.load.as_mut().and_then(|load| load.next(from, &op, now));
-        if let Some((slot, at)) = next {
-            self.calendar.add(at, Due::Serve, 0, slot);
-        }
-    }
-
-    /// Lands one piece of a put now and the rest later.
-    fn tear(&mut self, tables: &Tables, slot: u64) -> (Rank, Event) {
-        let from = self.from(slot);
-        let flight = self.flights.get(slot);
-        let bytes = flight.op.bytes();
-        // Devices write words as a whole, counted from the start of the put.
-        let split = 8 * flight.draw.between(1, (bytes - 1) / 8);
-        let front_is_rest = flight.draw.chance(500);
-        let now_lands = if front_is_rest { split..bytes } else { 0..split };
-        flight.torn = Some((split, front_is_rest));
-        let landed = put_piece(&Wire { tables, from }, flight, now_lands);
-        debug_assert!(landed.is_ok(), "resolved before: {landed:?}");
-        let apart = self.flights.get(slot).draw.below(self.config.latency_ns_max.max(2));
-        let apart = apart + self.hold_up(slot);
-        self.calendar.add(self.calendar.now_ns() + apart, Due::Rest, 0, slot);
-        (from, Event::Nothing)
-    }
-
-    /// Carries a flight out, or the rest of a torn one, and sends the answer.
-    fn land(&mut self, tables: &Tables, slot: u64) -> (Rank, Event) {
-        let wire = Wire { tables, from: self.from(slot) };
-        let target = self.flights.get(slot).op.remote.rank;
-        self.pass(slot);
-        if self.is_dead(target) {
-            self.lose_peer(slot, target);
-            return (wire.from, Event::Nothing);
-        }
-        if self.suspicion.shuts_out(target, wire.from) {
-            self.refuse(slot);
-            return (wire.from, Event::Nothing);
-        }
-        let flight = self.flights.get(slot);
-        let (op, early, queue) = (flight.op, flight.early, flight.queue as usize);
-        if self.queues[queue].is_cut_off && !self.config.reorder {
-            self.lose_peer(slot, wire.from);
-            return (wire.from, Event::Nothing);
-        }
-        let result = match op.kind {
-            Kind::Get => wire.copy_remote(&op, &mut flight.payload).map(|()| 0),
-            Kind::Put => {
-                let rest = match flight.torn {
-                    Some((split, true)) => 0..split,
-                    Some((split, false)) => split..op.bytes(),
-                    None => 0..op.bytes(),
-                };
-                put_piece(&wire, flight, rest).map(|()| 0)
-            }
-            _ => execute(&wire, &op),
-        };
-        flight.result = result;
-        self.queues[queue].is_cut_off |= result == Err(AddrError::PeerLost { rank: wire.from });
-        self.record(wire.from, &op, Stage::Landed);
-        if early {
-            self.flights.remove(slot);
-        } else {
-            let bytes = if op.kind == Kind::Get { op.bytes() } else { 0 };
-            if let Some(at) = self.send(slot, bytes) {
-                self.calendar.add(at, Due::Return, 0, slot);
-            }
-        }
-        match result {
-            Ok(_) if op.notify => {
-                if let Some(load) = &mut self.load {
-                    load.wake(op.remote.rank, self.calendar.now_ns());
-                }
-                (op.remote.rank, Event::Bell(op.remote))
-            }
-            _ => (op.remote.rank, Event::Nothing),
-        }
-    }
-
-    fn come_back(&mut self, tables: &Tables, slot: u64) -> (Rank, Event) {
-        let (from, now) = (self.from(slot), self.calendar.now_ns());
-        let target = self.flights.get(slot).op.remote.rank;
-        if self.is_apart(from, target) {
-            if !self.lose(slot, now) {
-                self.calendar.add(now + self.config.retry_ns, Due::Return, 0, slot);
-            }
-            return (from, Event::Nothing);
-        }
-        let flight = self.flights.get(slot);
-        if flight.op.kind == Kind::Get && flight.result.is_ok() && !flight.early {
-            let written = Wire { tables, from }.write_local(&flight.op, &flight.payload);
-            flight.result = written.map(|()| 0);
-        }
-        self.complete(slot, true)
-    }
-
-    /// Ends a flight because `rank` died: it ends when the death is detected.
-    fn lose_peer(&mut self, slot: u64, rank: Rank) {
-        let noticed = self.nodes[rank.0 as usize].dead_at.saturating_add(self.config.detect_ns);
-        let at = noticed.max(self.calendar.now_ns() + self.config.latency_ns_min);
-        self.flights.get(slot).result = Err(AddrError::PeerLost { rank });
-        self.calendar.add(at, Due::Fail, 0, slot);
-    }
-
-    fn fail(&mut self, slot: u64, error: AddrError) {
-        self.flights.get(slot).result = Err(error);
-        let at = self.calendar.now_ns() + self.config.latency_ns_min;
-        self.calendar.add(at, Due::Fail, 0, slot);
-    }
-
-    fn complete(&mut self, slot: u64, is_first: bool) -> (Rank, Event) {
-        let flight = self.flights.get(slot);
-        let (op, queue, result, early) = (flight.op, flight.queue, flight.result, flight.early);
-        if early {
-            // The flight was given up after it had completed: no completion is
-            // delivered.
-            self.flights.remove(slot);
-            return (self.queues[queue as usize].rank, Event::Nothing);
-        }
-        self.flights.get(slot).has_ended = true;
-        if is_first && self.strikes(slot, self.config.duplicate) {
-            let most = self.config.latency_ns_max.saturating_mul(4);
-            let later = self.flights.get(slot).draw.between(1, most);
-            self.calendar.add(self.calendar.now_ns() + later, Due::Repeat, 0, slot);
-        } else {
-            self.flights.remove(slot);
-        }
-        self.deliver(queue, &op, result, is_first)
-    }
-
-    fn deliver(
-        &mut self,
-        index: u32,
-        op: &Op,
-        result: Result<u64, AddrError>,
-        is_first: bool,
-    ) -> (Rank, Event) {
-        let completion = Completion { tag: op.tag, result };
-        let queue = &mut self.queues[index as usize];
-        let rank = queue.rank;
-        let event = if index < self.config.nodes {
-            queue.in_flight -= u32::from(is_first);
-            Event::Completed(completion)
-        } else {
-            queue.done.push_back((completion, is_first));
-            if core::mem::take(&mut queue.is_armed) { Event::Interrupt } else { Event::Nothing }
-        };
-        self.record(rank, op, Stage::Completed(result));
-        (rank, event)
-    }
-
-    /// Whether a fault of this rate strikes the flight.
-    fn strikes(&mut self, slot: u64, per_mille: u16) -> bool {
-        let flight = self.flights.get(slot);
-        if !flight.draw.chance(per_mille) {
-            return false;
-        }
-        let number = flight.number << FAULTS_SHIFT | flight.struck;
-        flight.struck += 1;
-        shrink::strikes(number)
-    }
-
-    fn record(&mut self, by: Rank, op: &Op, stage: Stage) {
-        if let Some(log) = &mut self.log {
-            log.push(Record { at: self.calendar.now(), by, tag: op.tag, stage });
-        }
-    }
-
-    fn from(&mut self, slot: u64) -> Rank {
-        self.queues[self.flights.get(slot).queue as usize].rank
-    }
-}
-
-impl Queue {
-    fn new(rank: Rank) -> Self {
-        Self { rank, in_flight: 0, done: VecDeque::new(), is_armed: false, is_cut_off: false }
-    }
-}
-
-/// Lands this piece of a put.
-fn put_piece(
-    wire: &Wire<'_>,
-    flight: &super::flight::Flight,
-    piece: core::ops::Range<u64>,
-) -> Result<(), AddrError> {
-    let op = &flight.op;
-    let (remote, bytes) = (op.remote.add(piece.start), piece.end - piece.start);
-    if flight.early {
-        return store_bytes(
-            wire,
-            remote,
-            &flight.payload[piece.start as usize..piece.end as usize],
+impl Net {
+    /// A network without operations in flight, at time zero.
+    ///
+    /// # Panics
+    ///
+    /// If the network has no nodes, or the least latency is above the greatest.
+    pub fn new(config: SimConfig) -> Self {
+        assert!(config.nodes > 0, "a network needs at least one node");
+        #[cfg(feature = "std")]
+        let config = shrink::calmed(config);
+        let SimConfig { latency_ns_min, latency_ns_max, .. } = config;
+        assert!(
+            latency_ns_min <= latency_ns_max,
+            "latency_ns_min ({latency_ns_min}) is above latency_ns_max ({latency_ns_max})"
         );
+        let tables = (0..config.nodes).map(|_| RegionTable::new()).collect();
+        let net = Self { tables, state: ExclusiveCell::new(NetState::new(config)) };
+        #[cfg(feature = "std")]
+        if seed::is_replay() {
+            net.keep_log(seed::RECORDS);
+        }
+        net
     }
-    let local = LocalAddr { offset: op.local().offset + piece.start, ..op.local() };
-    execute(wire, &Op::put(local, remote, bytes)).map(|_| ())
+
+    /// The properties of the network.
+    pub fn config(&self) -> SimConfig {
+        self.state.with(|state| state.config)
+    }
+
+    /// Moves time to the next event, lets it happen, and returns the event and its
+    /// node. `None`: no operation is in flight and no timer is set.
+    pub fn step(&self) -> Option<(Rank, SimEvent)> {
+        self.state.with(|state| state.step(&self.tables))
+    }
+
+    /// The time of the next event.
+    pub fn next_due(&self) -> Option<Instant> {
+        self.state.with(|state| state.calendar.peek())
+    }
+
+    /// Kills a node: its memory is gone, it receives no events any more, and
+    /// operations to it end with [`PeerLost`](crate::mem::AddrError::PeerLost) when
+    /// the other nodes have detected the death.
+    pub fn kill(&self, rank: Rank) {
+        self.state.with(|state| state.kill(rank));
+        self.tables[rank.0 as usize].mark_dead();
+    }
+
+    /// Whether a node was killed.
+    pub fn is_dead(&self, rank: Rank) -> bool {
+        self.state.with(|state| state.is_dead(rank))
+    }
+
+    /// Cuts the network in two: no message passes between the nodes for which `side`
+    /// is true and the others, until [`heal`](Self::heal). Lost messages are sent
+    /// again; see [`SimConfig::retries`].
+    pub fn cut(&self, side: impl Fn(Rank) -> bool) {
+        self.state.with(|state| state.cut(side));
+    }
+
+    /// Ends the cut.
+    pub fn heal(&self) {
+        self.state.with(|state| state.heal());
+    }
+
+    /// Node `by` gives node `whom` up, which may be alive; `by` receives the event
+    /// of a death. From here on nothing from the other node is accepted at `by`,
+    /// whenever it was sent: none of its operations takes effect there or is
+    /// answered. Operations in flight from `by` to the other node end with
+    /// [`PeerLost`](crate::mem::AddrError::PeerLost) soon, and may still take
+    /// effect. Operations that `by` posts to it from here on end so at once, and are
+    /// not sent.
+    ///
+    /// Operations in flight from the other node to `by` end when the other node has
+    /// given `by` up, too. If it never learns that it was given up, they stay in
+    /// flight.
+    pub fn give_up(&self, by: Rank, whom: Rank) {
+        self.state.with(|state| state.give_up(&self.tables, by, whom));
+    }
+
+    /// Whether node `whom` has died, or node `by` has [given it up](Self::give_up).
+    pub fn is_lost(&self, by: Rank, whom: Rank) -> bool {
+        self.state.with(|state| state.is_lost(by, whom))
+    }
+
+    /// The number of operations in flight in any form, duplicates included.
+    pub fn in_flight(&self) -> usize {
+        self.state.with(|state| state.flights.len())
+    }
+
+    /// Keeps a log of the last `records` records from here on.
+    pub fn keep_log(&self, records: usize) {
+        let log = TraceLog::new(vec![TraceRecord::EMPTY; records]);
+        self.state.with(|state| state.log = Some(log));
+    }
+
+    /// Calls `look` with the log, if one is kept.
+    pub fn with_log<R>(&self, look: impl FnOnce(&TraceLog<Vec<TraceRecord>>) -> R) -> Option<R> {
+        self.state.with(|state| state.log.as_ref().map(look))
+    }
 }
 
-/// The faults of one operation are numbered in this many bits; more faults than that
-/// would share numbers with the next operation's.
-const FAULTS_SHIFT: u32 = 10;
+impl Clock for Net {
+    fn now(&self) -> Instant {
+        self.state.with(|state| state.calendar.now())
+    }
+}
+
+#[cfg(feature = "std")]
+impl Drop for Net {
+    fn drop(&mut self) {
+        self.with_log(seed::leave);
+    }
+}
+
+impl fmt::Debug for Net {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Net({} nodes)", self.tables.len())
+    }
+}

@@ -1,7 +1,7 @@
 //! One node of a network: a device with endpoints, and a queue of its own.
 
-use super::Net;
-use super::memory::{Chunk, Wire};
+use super::memory::{RegionBytes, SimMemory};
+use super::net::Net;
 use crate::backend::{Capabilities, Completion, Domain, Endpoint, LoadStore, execute};
 use crate::mem::{
     Access, AddrError, LocalAddr, Need, Rank, Region, RegionKey, RegisterError, RemoteAddr, Width,
@@ -15,7 +15,7 @@ use core::ptr::NonNull;
 ///
 /// As a [`LoadStore`], a node can access only its own memory.
 #[derive(Clone, Copy)]
-pub struct Node<'n> {
+pub struct SimNode<'n> {
     net: &'n Net,
     rank: Rank,
 }
@@ -27,7 +27,20 @@ pub struct NodeEndpoint<'n> {
     queue: u32,
 }
 
-impl<'n> Node<'n> {
+impl Net {
+    /// One of the nodes.
+    ///
+    /// # Panics
+    ///
+    /// If the network has no such node.
+    pub fn node(&self, rank: Rank) -> SimNode<'_> {
+        let nodes = self.tables.len();
+        assert!((rank.0 as usize) < nodes, "{rank} does not exist: the network has {nodes} nodes");
+        SimNode::new(self, rank)
+    }
+}
+
+impl<'n> SimNode<'n> {
     pub(super) const fn new(net: &'n Net, rank: Rank) -> Self {
         Self { net, rank }
     }
@@ -48,7 +61,7 @@ impl<'n> Node<'n> {
     }
 
     /// The time until which this node's processor is busy: later than
-    /// [`now`](Self::now) only on a [`Machine`](super::Machine).
+    /// [`now`](Self::now) only on a [`CostModel`](super::CostModel).
     pub fn busy_until(&self) -> Instant {
         let busy = self
             .net
@@ -57,7 +70,7 @@ impl<'n> Node<'n> {
         self.now().max(Instant::from_ns(busy))
     }
 
-    /// Posts an operation; its end is an [`Event`](super::Event) of this node.
+    /// Posts an operation; its end is an [`SimEvent`](super::SimEvent) of this node.
     /// Returns false if too many operations are in flight, or the node is dead.
     #[must_use = "on false the operation was not posted"]
     pub fn try_post(&self, op: &Op) -> bool {
@@ -75,11 +88,11 @@ impl<'n> Node<'n> {
         assert!(taken, "the queue of {} is full: {op:?}", self.rank);
     }
 
-    /// Sets a timer: the node receives [`Event::Timer`](super::Event::Timer) with
+    /// Sets a timer: the node receives [`SimEvent::Timer`](super::SimEvent::Timer) with
     /// `token` at `at`. A timer cannot be cancelled; the token tells timers apart.
     pub fn wake_at(&self, at: Instant, token: u64) {
         self.net.state.with(|state| {
-            state.calendar.add(at.as_ns(), super::flight::Due::Timer, self.rank.0, token)
+            state.calendar.add(at.as_ns(), super::flight::DueAction::Timer, self.rank.0, token)
         });
     }
 
@@ -89,7 +102,7 @@ impl<'n> Node<'n> {
     ///
     /// [`RegisterError::TableFull`] if the node has no free registration.
     pub fn allocate(&self, bytes: u64, access: Access) -> Result<Region, RegisterError> {
-        let chunk = Chunk::new(bytes);
+        let chunk = RegionBytes::new(bytes);
         let base = chunk.base();
         self.net.state.with(|state| state.memory.push(chunk));
         // SAFETY: the memory belongs to the network and lives as long as its tables.
@@ -120,12 +133,12 @@ impl<'n> Node<'n> {
         execute(self, &Op::put_word(remote, Width::W8, value)).map(|_| ())
     }
 
-    const fn wire(&self) -> Wire<'n> {
-        Wire { tables: self.net.tables.as_slice(), from: self.rank }
+    const fn wire(&self) -> SimMemory<'n> {
+        SimMemory { tables: self.net.tables.as_slice(), from: self.rank }
     }
 }
 
-impl<'n> Domain for Node<'n> {
+impl<'n> Domain for SimNode<'n> {
     type Endpoint<'d>
         = NodeEndpoint<'n>
     where
@@ -172,7 +185,7 @@ impl<'n> Domain for Node<'n> {
 }
 
 // SAFETY: the wire's contract, restricted to the node's own memory.
-unsafe impl LoadStore for Node<'_> {
+unsafe impl LoadStore for SimNode<'_> {
     fn size(&self) -> u32 {
         self.net.tables.len() as u32
     }
@@ -201,16 +214,16 @@ impl Endpoint for NodeEndpoint<'_> {
         self.net.state.with(|state| state.poll(self.queue, completions))
     }
 
-    /// A completion raises the event [`Event::Interrupt`](super::Event::Interrupt).
+    /// A completion raises the event [`SimEvent::Interrupt`](super::SimEvent::Interrupt).
     fn arm(&mut self) -> bool {
         self.net.state.with(|state| state.arm(self.queue));
         true
     }
 }
 
-impl fmt::Debug for Node<'_> {
+impl fmt::Debug for SimNode<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Node({} of {})", self.rank, self.net.tables.len())
+        write!(f, "SimNode({} of {})", self.rank, self.net.tables.len())
     }
 }
 

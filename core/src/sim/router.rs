@@ -21,11 +21,11 @@ use alloc::vec::Vec;
 pub(super) struct Routers {
     torus: [u32; 3],
     nodes: u32,
-    engines: BTreeMap<usize, Ways>,
+    engines: BTreeMap<usize, RouteTree>,
 }
 
 /// The routes to one engine: a tree over all nodes.
-struct Ways {
+struct RouteTree {
     home: u32,
     is_busy: bool,
     routers: Vec<Router>,
@@ -36,7 +36,7 @@ struct Router {
     next: u32,
     /// The routers that have this one as their next.
     sides: Vec<u32>,
-    own: VecDeque<Waiting>,
+    own: VecDeque<WaitingOp>,
     /// The number of operations that wait at this router and behind it.
     waiting: u32,
     /// The side that has its turn: 0 for the own node, otherwise a side plus one.
@@ -45,7 +45,7 @@ struct Router {
 
 /// An operation that waits for an engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Waiting {
+pub(super) struct WaitingOp {
     pub(super) slot: u64,
     pub(super) is_atomic: bool,
 }
@@ -63,10 +63,10 @@ impl Routers {
         engine: usize,
         home: usize,
         from: usize,
-        waiting: Waiting,
+        waiting: WaitingOp,
     ) -> bool {
         let (torus, nodes, home) = (self.torus, self.nodes, home as u32);
-        let ways = self.engines.entry(engine).or_insert_with(|| Ways::new(torus, nodes, home));
+        let ways = self.engines.entry(engine).or_insert_with(|| RouteTree::new(torus, nodes, home));
         if !core::mem::replace(&mut ways.is_busy, true) {
             return true;
         }
@@ -84,7 +84,7 @@ impl Routers {
 
     /// The engine has carried an operation out; returns the operation that it must
     /// carry out next.
-    pub(super) fn next(&mut self, engine: usize) -> Option<Waiting> {
+    pub(super) fn next(&mut self, engine: usize) -> Option<WaitingOp> {
         let ways = self.engines.get_mut(&engine)?;
         let mut at = ways.home as usize;
         if ways.routers[at].waiting == 0 {
@@ -102,7 +102,7 @@ impl Routers {
     }
 }
 
-impl Ways {
+impl RouteTree {
     fn new(torus: [u32; 3], nodes: u32, home: u32) -> Self {
         let router = |node| Router {
             next: step(torus, node, home),
@@ -156,7 +156,7 @@ mod tests {
 
     fn served(torus: [u32; 3], nodes: u32, each: u64) -> Vec<u64> {
         let mut routers = Routers::new(torus, nodes);
-        let waiting = |slot| Waiting { slot, is_atomic: true };
+        let waiting = |slot| WaitingOp { slot, is_atomic: true };
         assert!(routers.arrives(0, 0, 0, waiting(0)), "an idle engine");
         for _ in 0..each {
             for node in 0..nodes {

@@ -15,7 +15,7 @@
 //! and without a repository it is 0.
 
 use super::shrink::{self, Shrunk};
-use crate::backend::{Log, Record};
+use crate::backend::{TraceLog, TraceRecord};
 use std::boxed::Box;
 use std::cell::{Cell, RefCell};
 use std::env;
@@ -172,7 +172,7 @@ pub(super) fn is_replay() -> bool {
 }
 
 /// Writes and prints the log of a network that is dropped, in a replay.
-pub(super) fn leave(log: &Log<Vec<Record>>) {
+pub(super) fn leave(log: &TraceLog<Vec<TraceRecord>>) {
     if !is_replay() {
         return;
     }
@@ -188,7 +188,7 @@ pub(super) fn leave(log: &Log<Vec<Record>>) {
     if thread::panicking() {
         let skipped = log.iter().len().saturating_sub(PRINTED);
         eprintln!("the network's last records:");
-        for Record { at, by, tag, stage } in log.iter().skip(skipped) {
+        for TraceRecord { at, by, tag, stage } in log.iter().skip(skipped) {
             eprintln!("{:>12} ns  {by}  {tag:?}  {stage:?}", at.as_ns());
         }
     }

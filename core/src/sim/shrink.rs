@@ -16,7 +16,7 @@
 //! A. Zeller and R. Hildebrandt: Simplifying and isolating failure-inducing
 //! input. IEEE Transactions on Software Engineering 28 (2002).
 
-use super::Config;
+use super::SimConfig;
 use std::cell::RefCell;
 use std::fmt;
 use std::format;
@@ -35,7 +35,7 @@ pub(super) struct Shrunk {
 }
 
 /// The limits for this thread's networks, and the faults that have struck them.
-struct Run {
+struct ShrinkRun {
     shrunk: Shrunk,
     /// Recorded only after [`begin`], because only then is it read.
     struck: Option<Vec<u64>>,
@@ -51,7 +51,7 @@ pub fn few(most: u64) -> u64 {
 /// Begins a run on this thread with these limits; returns the faults that struck the
 /// networks of the last run.
 pub(super) fn begin(shrunk: Shrunk) -> Vec<u64> {
-    let Run { struck, .. } = RUN.replace(Run { shrunk, struck: Some(Vec::new()) });
+    let ShrinkRun { struck, .. } = RUN.replace(ShrinkRun { shrunk, struck: Some(Vec::new()) });
     let mut struck = struck.unwrap_or_default();
     struck.sort_unstable();
     // Several networks of a run use the same numbers.
@@ -61,7 +61,7 @@ pub(super) fn begin(shrunk: Shrunk) -> Vec<u64> {
 
 /// Whether a fault that was drawn strikes.
 pub(super) fn strikes(number: u64) -> bool {
-    RUN.with_borrow_mut(|Run { shrunk, struck }| {
+    RUN.with_borrow_mut(|ShrinkRun { shrunk, struck }| {
         let strikes =
             shrunk.faults.as_ref().is_none_or(|those| those.binary_search(&number).is_ok());
         if let Some(struck) = struck.as_mut().filter(|_| strikes) {
@@ -72,8 +72,8 @@ pub(super) fn strikes(number: u64) -> bool {
 }
 
 /// The configuration of a network in this run.
-pub(super) fn calmed(config: Config) -> Config {
-    RUN.with_borrow(|Run { shrunk, .. }| Config {
+pub(super) fn calmed(config: SimConfig) -> SimConfig {
+    RUN.with_borrow(|ShrinkRun { shrunk, .. }| SimConfig {
         reorder: config.reorder && !shrunk.is_ordered,
         latency_ns_max: match shrunk.is_even {
             true => config.latency_ns_min,
@@ -86,7 +86,7 @@ pub(super) fn calmed(config: Config) -> Config {
 /// The smallest run found that still fails. `fails` returns the faults that struck
 /// if a run fails, and `None` otherwise; it is called at most `most` times.
 pub(super) fn shrink(most: u32, fails: impl Fn(&Shrunk) -> Option<Vec<u64>>) -> Shrunk {
-    let mut search = Search { least: WHOLE, struck: Vec::new(), left: most, fails };
+    let mut search = ShrinkSearch { least: WHOLE, struck: Vec::new(), left: most, fails };
     for halvings in (0..=HALVINGS_MAX).rev() {
         if search.tries(|run| run.halvings = halvings) {
             break;
@@ -115,7 +115,7 @@ pub(super) fn shrink(most: u32, fails: impl Fn(&Shrunk) -> Option<Vec<u64>>) -> 
     search.least
 }
 
-struct Search<F> {
+struct ShrinkSearch<F> {
     least: Shrunk,
     /// The faults that struck in the run `least`.
     struck: Vec<u64>,
@@ -123,7 +123,7 @@ struct Search<F> {
     fails: F,
 }
 
-impl<F: Fn(&Shrunk) -> Option<Vec<u64>>> Search<F> {
+impl<F: Fn(&Shrunk) -> Option<Vec<u64>>> ShrinkSearch<F> {
     /// Tries a smaller run; returns whether it fails, too, and is therefore the
     /// smallest now.
     fn tries(&mut self, smaller: impl FnOnce(&mut Shrunk)) -> bool {
@@ -194,7 +194,7 @@ impl fmt::Display for Shrunk {
 }
 
 std::thread_local! {
-    static RUN: RefCell<Run> = const { RefCell::new(Run { shrunk: WHOLE, struck: None }) };
+    static RUN: RefCell<ShrinkRun> = const { RefCell::new(ShrinkRun { shrunk: WHOLE, struck: None }) };
 }
 
 const WHOLE: Shrunk = Shrunk { halvings: 0, is_ordered: false, is_even: false, faults: None };

@@ -8,6 +8,7 @@
 
 #![expect(missing_docs, reason = "they are `core`'s")]
 
+use crate::random;
 use core::fmt;
 use core::sync::atomic as plain;
 pub use core::sync::atomic::{Ordering, compiler_fence, fence};
@@ -27,16 +28,13 @@ const SHORT_NS: u64 = 60_000;
 /// nanoseconds.
 const LONG_NS: u64 = 6_000_000;
 
-static DRAWN: plain::AtomicU64 = plain::AtomicU64::new(0);
+static STATE: plain::AtomicU64 = plain::AtomicU64::new(0);
 
 /// Waits if this access is one of those that are delayed.
 #[inline]
 fn delay() {
-    // A counter through the finalizer of splitmix64. Relaxed: it orders nothing.
-    let mut drawn = DRAWN.fetch_add(0x9e37_79b9_7f4a_7c15, plain::Ordering::Relaxed);
-    drawn = (drawn ^ (drawn >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    drawn = (drawn ^ (drawn >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    drawn ^= drawn >> 31;
+    // One generator for all threads. Relaxed: its state orders nothing.
+    let drawn = random::finalize(STATE.fetch_add(random::INCREMENT, plain::Ordering::Relaxed));
     if drawn.is_multiple_of(RARELY) {
         let longest = if (drawn >> 16).is_multiple_of(32) { LONG_NS } else { SHORT_NS };
         sleep((drawn >> 24) % longest);

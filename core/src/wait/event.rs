@@ -16,7 +16,8 @@
 //!
 //! Progress: `prepare`, `cancel` and `notify` are lock-free.
 
-use crate::sync::{AtomicU32, Ordering, fence, mutant};
+use crate::mutate;
+use crate::sync::{AtomicU32, Ordering, fence};
 
 /// The event word of one thread; no other thread sleeps on it. All zeroes: no event,
 /// and no thread asleep.
@@ -48,11 +49,9 @@ impl EventWord {
         // SeqCst: before the owner's last look for work, see the module's
         // documentation.
         let ticket = Ticket(self.0.fetch_or(SLEEPING, Ordering::SeqCst) | SLEEPING);
-        if !mutant("event_prepare_unordered") {
-            // SeqCst: before the owner's last look for work, whatever the order of
-            // its loads.
-            fence(Ordering::SeqCst);
-        }
+        // SeqCst: before the owner's last look for work, whatever the order of
+        // its loads.
+        mutate!("event_prepare_unordered": fence(Ordering::SeqCst) => ());
         ticket
     }
 
@@ -72,10 +71,8 @@ impl EventWord {
     /// true if the caller must wake the word's futex now.
     #[must_use = "on true the futex must be woken"]
     pub fn notify(&self) -> bool {
-        if !mutant("event_notify_unordered") {
-            // SeqCst: after the publication of the work, whatever its order.
-            fence(Ordering::SeqCst);
-        }
+        // SeqCst: after the publication of the work, whatever its order.
+        mutate!("event_notify_unordered": fence(Ordering::SeqCst) => ());
         let mut seen = self.0.load(Ordering::SeqCst);
         while seen & SLEEPING != 0 {
             let next = (seen & !SLEEPING).wrapping_add(EVENT);

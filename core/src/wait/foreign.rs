@@ -3,7 +3,7 @@
 //!
 //! Such a scheduler (a pool of OS threads, a library of user-level threads)
 //! implements [`Foreign`]: it names its running task in one word, suspends the task,
-//! and resumes it when any thread unparks it. [`Foreigner`] makes a [`Wait`] of it.
+//! and resumes it when any thread unparks it. [`ForeignWait`] makes a [`Wait`] of it.
 //! A park may end too early, so each sleeper has a state word:
 //!
 //! ```text
@@ -18,7 +18,8 @@
 //! Progress: sleeping blocks; a wake has the progress of the scheduler's unpark.
 
 use super::{Interrupted, Race, Reason, Wait, WaitFor, Waker};
-use crate::sync::{AtomicU32, Ordering, mutant};
+use crate::mutate;
+use crate::sync::{AtomicU32, Ordering};
 use crate::time::{Clock, Instant};
 use core::fmt;
 use core::ptr::{self, NonNull};
@@ -26,15 +27,15 @@ use core::time::Duration;
 
 /// A task of a foreign scheduler, as the scheduler names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Task(NonNull<()>);
+pub struct ForeignTask(NonNull<()>);
 
 // SAFETY: a name; only the scheduler dereferences it, and it accepts the name on any
 // thread.
-unsafe impl Send for Task {}
+unsafe impl Send for ForeignTask {}
 // SAFETY: the same.
-unsafe impl Sync for Task {}
+unsafe impl Sync for ForeignTask {}
 
-impl Task {
+impl ForeignTask {
     /// The task with this name.
     pub const fn new(name: NonNull<()>) -> Self {
         Self(name)
@@ -55,7 +56,7 @@ impl Task {
 /// and no two live tasks have the same name. None of the calls unwinds.
 pub unsafe trait Foreign: Sync {
     /// The calling task; `None` if the caller is no task of this scheduler.
-    fn current(&self) -> Option<Task>;
+    fn current(&self) -> Option<ForeignTask>;
 
     /// Suspends the caller, which is `task`, until it is unparked, or for `limit`.
     /// An unpark that came before is kept, and several count as one. The call may
@@ -65,7 +66,7 @@ pub unsafe trait Foreign: Sync {
     /// # Safety
     ///
     /// [`current`](Self::current) returns `task` to the caller.
-    unsafe fn park(&self, task: Task, limit: Option<Duration>);
+    unsafe fn park(&self, task: ForeignTask, limit: Option<Duration>);
 
     /// Ends the present park of `task`, or the next one. Never blocks. Any OS thread
     /// may call it, also a thread that is not the scheduler's.
@@ -73,7 +74,7 @@ pub unsafe trait Foreign: Sync {
     /// # Safety
     ///
     /// `task` is a task of this scheduler, as `current` named it, and has not ended.
-    unsafe fn unpark(&self, task: Task);
+    unsafe fn unpark(&self, task: ForeignTask);
 
     /// Lets other tasks run. A task may call it repeatedly while the thread that
     /// wakes the task is about to do so, so it must let other OS threads run too.
@@ -82,12 +83,12 @@ pub unsafe trait Foreign: Sync {
 
 /// The [`Wait`] of the tasks of a foreign scheduler: it works for the calling task.
 #[derive(Clone, Copy)]
-pub struct Foreigner<'f> {
+pub struct ForeignWait<'f> {
     scheduler: &'f dyn Foreign,
     clock: &'f dyn Clock,
 }
 
-impl<'f> Foreigner<'f> {
+impl<'f> ForeignWait<'f> {
     /// Sleeps through `scheduler`; limits are measured by `clock`.
     pub const fn new(scheduler: &'f dyn Foreign, clock: &'f dyn Clock) -> Self {
         Self { scheduler, clock }
@@ -103,7 +104,7 @@ impl<'f> Foreigner<'f> {
     ) {
         let scheduler = self.scheduler;
         let task = scheduler.current().expect("the sleeper is a task of the foreign scheduler");
-        let sleeper = Sleeper { word: AtomicU32::new(ASLEEP), scheduler, task };
+        let sleeper = ForeignSleeper { word: AtomicU32::new(ASLEEP), scheduler, task };
         // SAFETY: the sleeper stays at its place until its word is AWAKE, which is
         // the last access of a wake.
         if !commit(unsafe { Waker::new(ptr::from_ref(&sleeper).cast(), wake) }) {
@@ -133,7 +134,7 @@ impl<'f> Foreigner<'f> {
 // SAFETY: `commit` runs before the park, with a waker that sets the sleeper's word.
 // The word is checked before and after each park, so an early wake is found there.
 // The task leaves only after the wake is complete, or if `commit` returned false.
-unsafe impl Wait for Foreigner<'_> {
+unsafe impl Wait for ForeignWait<'_> {
     unsafe fn sleep(&self, _: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
         // SAFETY: the caller's.
         unsafe { self.sleep_until(commit, None) };
@@ -146,7 +147,7 @@ unsafe impl Wait for Foreigner<'_> {
 
 // SAFETY: as above; the race decides which side came first, and a sleeper that
 // cannot withdraw waits for the wake.
-unsafe impl WaitFor for Foreigner<'_> {
+unsafe impl WaitFor for ForeignWait<'_> {
     unsafe fn sleep_for(
         &self,
         reason: Reason,
@@ -174,37 +175,33 @@ unsafe impl WaitFor for Foreigner<'_> {
     }
 }
 
-impl fmt::Debug for Foreigner<'_> {
+impl fmt::Debug for ForeignWait<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Foreigner({:p})", self.scheduler)
+        write!(f, "ForeignWait({:p})", self.scheduler)
     }
 }
 
 /// One sleep, on the stack of its task.
-struct Sleeper<'f> {
+struct ForeignSleeper<'f> {
     word: AtomicU32,
     scheduler: &'f dyn Foreign,
-    task: Task,
+    task: ForeignTask,
 }
 
 unsafe fn wake(sleeper: *const ()) {
-    let sleeper = sleeper.cast::<Sleeper<'_>>();
+    let sleeper = sleeper.cast::<ForeignSleeper<'_>>();
     // SAFETY: the sleeper stays at its place until its word is AWAKE.
     let (word, scheduler, task) =
         unsafe { (&raw const (*sleeper).word, (*sleeper).scheduler, (*sleeper).task) };
     // SAFETY: as above. Release, both: the sleeper sees, after its sleep, what came
     // before the wake; and the task does not end before the unpark has returned.
     unsafe {
-        if mutant("foreign_awake_first") {
-            (*word).store(AWAKE, Ordering::Release);
-            return scheduler.unpark(task);
-        }
-        (*word).store(WAKING, Ordering::Release);
+        let first = mutate!("foreign_awake_first": WAKING => AWAKE);
+        (*word).store(first, Ordering::Release);
         scheduler.unpark(task);
-        if mutant("foreign_wake_relaxed") {
-            return (*word).store(AWAKE, Ordering::Relaxed);
-        }
-        (*word).store(AWAKE, Ordering::Release);
+        mutate!("foreign_awake_first": {} => return);
+        let order = mutate!("foreign_wake_relaxed": Ordering::Release => Ordering::Relaxed);
+        (*word).store(AWAKE, order);
     }
 }
 
@@ -236,18 +233,18 @@ mod tests {
 
     // SAFETY: there is one task, and all its parks return too early, as `Foreign` allows.
     unsafe impl Foreign for Alone {
-        fn current(&self) -> Option<Task> {
-            Some(Task::new(NonNull::from(self).cast()))
+        fn current(&self) -> Option<ForeignTask> {
+            Some(ForeignTask::new(NonNull::from(self).cast()))
         }
 
-        unsafe fn park(&self, task: Task, limit: Option<Duration>) {
+        unsafe fn park(&self, task: ForeignTask, limit: Option<Duration>) {
             assert_eq!(Some(task), self.current());
             self.parks.fetch_add(1, Ordering::Relaxed);
             let passed = limit.unwrap_or(Duration::from_nanos(10)).as_nanos().min(4);
             self.now_ns.fetch_add(passed as u64, Ordering::Relaxed);
         }
 
-        unsafe fn unpark(&self, _: Task) {}
+        unsafe fn unpark(&self, _: ForeignTask) {}
 
         fn yield_now(&self) {}
     }
@@ -255,7 +252,7 @@ mod tests {
     #[test]
     fn a_wake_that_comes_before_the_park_is_found() {
         let alone = Alone::new();
-        let foreigner = Foreigner::new(&alone, &alone);
+        let foreigner = ForeignWait::new(&alone, &alone);
         // SAFETY: each commit uses its waker at once, or drops it.
         unsafe {
             foreigner.sleep(Reason::new("test"), &mut |waker| {
@@ -270,7 +267,7 @@ mod tests {
     #[test]
     fn a_limit_holds_though_parks_return_early() {
         let alone = Alone::new();
-        let foreigner = Foreigner::new(&alone, &alone);
+        let foreigner = ForeignWait::new(&alone, &alone);
         let limit = Duration::from_nanos(10);
         let reason = Reason::new("test");
         // SAFETY: the commit drops the waker.
@@ -283,7 +280,7 @@ mod tests {
     #[test]
     fn an_event_that_cannot_be_withdrawn_ends_the_sleep() {
         let alone = Alone::new();
-        let foreigner = Foreigner::new(&alone, &alone);
+        let foreigner = ForeignWait::new(&alone, &alone);
         let kept = core::cell::Cell::new(None);
         // SAFETY: the waker is used once, in `withdraw`, which then returns false.
         let slept = unsafe {

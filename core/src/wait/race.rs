@@ -19,7 +19,8 @@
 //! Progress: `wake` and `fall_asleep` are wait-free, `interrupt` is lock-free.
 
 use super::{Interrupted, Waker};
-use crate::sync::{AtomicU32, Ordering, UnsafeCell, mutant};
+use crate::mutate;
+use crate::sync::{AtomicU32, Ordering, UnsafeCell};
 use core::fmt;
 
 /// One sleep that may be interrupted, on the sleeper's stack.
@@ -83,12 +84,15 @@ impl Race {
     unsafe fn sleep_from(&self, seen: u32, waker: Waker) -> bool {
         // SAFETY: the state is not ASLEEP, so the cell is the sleeper's.
         self.waker.with_mut(|slot| unsafe { *slot = Some(waker) });
-        if mutant("race_no_second_look") {
-            self.word.store(ASLEEP, Ordering::Release);
-            return true;
-        }
-        // Release: the thread that takes ASLEEP away reads the waker.
-        self.word.compare_exchange(seen, ASLEEP, Ordering::Release, Ordering::Relaxed).is_ok()
+        let word = &self.word;
+        mutate!("race_no_second_look":
+            // Release: the thread that takes ASLEEP away reads the waker.
+            word.compare_exchange(seen, ASLEEP, Ordering::Release, Ordering::Relaxed).is_ok()
+            => {
+                word.store(ASLEEP, Ordering::Release);
+                true
+            }
+        )
     }
 
     /// Interrupts the sleep unless the event came first. If a waker is returned, the
@@ -103,13 +107,16 @@ impl Race {
             if seen != AWAKE && seen != ASLEEP {
                 return None;
             }
-            if mutant("race_interrupt_blind") {
-                self.word.store(next, Ordering::Release);
-                return self.take(seen);
-            }
             // Acquire: this thread reads the waker. Release: the sleeper sees what
             // the interrupting thread did before.
-            match self.word.compare_exchange(seen, next, Ordering::AcqRel, Ordering::Relaxed) {
+            let taken = mutate!("race_interrupt_blind":
+                self.word.compare_exchange(seen, next, Ordering::AcqRel, Ordering::Relaxed)
+                => {
+                    self.word.store(next, Ordering::Release);
+                    Ok(seen)
+                }
+            );
+            match taken {
                 Ok(_) => return self.take(seen),
                 Err(changed) => seen = changed,
             }

@@ -10,7 +10,7 @@ use std::thread::{self, Thread};
 /// Puts the calling thread of a test to sleep.
 pub(crate) struct Threads;
 
-struct Sleeper {
+struct ThreadSleeper {
     woken: AtomicBool,
     thread: Thread,
 }
@@ -20,7 +20,7 @@ struct Sleeper {
 unsafe impl Wait for Threads {
     unsafe fn sleep(&self, _: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
         let sleeper =
-            Arc::new(Sleeper { woken: AtomicBool::new(false), thread: thread::current() });
+            Arc::new(ThreadSleeper { woken: AtomicBool::new(false), thread: thread::current() });
         let data = Arc::into_raw(sleeper.clone()).cast();
         // SAFETY: the waker owns one count of the sleeper.
         let waker = unsafe { Waker::new(data, wake) };
@@ -31,7 +31,7 @@ unsafe impl Wait for Threads {
         } else {
             // SAFETY: the commit returned false, so the waker's count is still this
             // thread's.
-            drop(unsafe { Arc::from_raw(data.cast::<Sleeper>()) });
+            drop(unsafe { Arc::from_raw(data.cast::<ThreadSleeper>()) });
         }
     }
 
@@ -42,7 +42,7 @@ unsafe impl Wait for Threads {
 
 unsafe fn wake(data: *const ()) {
     // SAFETY: the count that `sleep` gave to the waker.
-    let sleeper = unsafe { Arc::from_raw(data.cast::<Sleeper>()) };
+    let sleeper = unsafe { Arc::from_raw(data.cast::<ThreadSleeper>()) };
     sleeper.woken.store(true, Ordering::Release);
     sleeper.thread.unpark();
 }

@@ -16,13 +16,13 @@ use std::cell::RefCell;
 pub use step::Step;
 use tsumugi_core::mem;
 use tsumugi_core::msg::board::Board;
-use tsumugi_core::msg::{Design, Shape};
+use tsumugi_core::msg::{MatchingDesign, MessageShape};
 use world::World;
 
 /// A program on real machines.
 pub struct Real<'p> {
     pub judged: Judged<'p>,
-    pub design: Design,
+    pub design: MatchingDesign,
     /// The lengths of the messages, by their number at the sender.
     pub sizes: [u64; 3],
     pub quota: u32,
@@ -55,13 +55,17 @@ const PART: u64 = 8 << 10;
 const REQUESTS: usize = 6;
 
 impl<'p> Real<'p> {
-    pub fn new(program: &'p Program, design: Design, (sizes, quota, by, rides): Sizes) -> Self {
+    pub fn new(
+        program: &'p Program,
+        design: MatchingDesign,
+        (sizes, quota, by, rides): Sizes,
+    ) -> Self {
         Self { judged: Judged::new(program), design, sizes, quota, by, rides }
     }
 
-    fn shape(&self) -> Shape {
+    fn shape(&self) -> MessageShape {
         let peers = u32::from(self.judged.size());
-        Shape { peers, lines: 8, slots: 2, slot_bytes: 2048, quota: self.quota, mirror: 4 }
+        MessageShape { peers, lines: 8, slots: 2, slot_bytes: 2048, quota: self.quota, mirror: 4 }
     }
 
     fn size_of(&self, message: Message) -> u64 {

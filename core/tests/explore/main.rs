@@ -18,7 +18,7 @@ use machine::{By, LONG, MIDDLE, Real, SHORT, Sizes};
 use mirror::{Mirror, Place};
 use program::{Op, Program};
 use search::{Failure, Model, explore, replay};
-use tsumugi_core::msg::Design;
+use tsumugi_core::msg::MatchingDesign;
 #[cfg(debug_assertions)]
 use tsumugi_core::sync::with_mutant;
 
@@ -93,23 +93,23 @@ fn the_machine_with_a_rule_broken_fails() {
     let crossing =
         Program::of(&[&[post(Some(A)), post(None), post(Some(B))], &[send(B), send(A), send(B)]]);
     let broken = [
-        (Design::TwoCopy, "msg_exact_first", &mixed),
-        (Design::TwoCopy, "msg_slot_early", &twice),
-        (Design::TwoCopy, "msg_split_sender_ends", &once),
-        (Design::TwoCopy, "msg_split_receiver_ends", &once),
-        (Design::TwoCopy, "msg_split_end_untold", &once),
-        (Design::Mirror, "msg_split_sender_ends", &once),
-        (Design::Mirror, "msg_split_receiver_ends", &once),
-        (Design::Mirror, "msg_split_end_untold", &once),
-        (Design::Mirror, "msg_k_ignored", &held_back),
-        (Design::Mirror, "msg_log_by_return_line", &crossing),
-        (Design::Mirror, "msg_wildcard_passed", &mixed),
-        (Design::Mirror, "msg_cancel_unasked", &cancelled),
-        (Design::Mirror, "msg_direct_late", &twice),
-        (Design::Mirror, "msg_half_untold", &twice),
-        (Design::Locked, "board_expected_ignored", &twice),
-        (Design::Locked, "board_exact_first", &mixed),
-        (Design::Locked, "board_withdraws_claimed", &cancelled),
+        (MatchingDesign::TwoCopy, "msg_exact_first", &mixed),
+        (MatchingDesign::TwoCopy, "msg_slot_early", &twice),
+        (MatchingDesign::TwoCopy, "msg_split_sender_ends", &once),
+        (MatchingDesign::TwoCopy, "msg_split_receiver_ends", &once),
+        (MatchingDesign::TwoCopy, "msg_split_end_untold", &once),
+        (MatchingDesign::Mirror, "msg_split_sender_ends", &once),
+        (MatchingDesign::Mirror, "msg_split_receiver_ends", &once),
+        (MatchingDesign::Mirror, "msg_split_end_untold", &once),
+        (MatchingDesign::Mirror, "msg_k_ignored", &held_back),
+        (MatchingDesign::Mirror, "msg_log_by_return_line", &crossing),
+        (MatchingDesign::Mirror, "msg_wildcard_passed", &mixed),
+        (MatchingDesign::Mirror, "msg_cancel_unasked", &cancelled),
+        (MatchingDesign::Mirror, "msg_direct_late", &twice),
+        (MatchingDesign::Mirror, "msg_half_untold", &twice),
+        (MatchingDesign::Locked, "board_expected_ignored", &twice),
+        (MatchingDesign::Locked, "board_exact_first", &mixed),
+        (MatchingDesign::Locked, "board_withdraws_claimed", &cancelled),
     ];
     for (design, mutant, program) in broken {
         let failure = SIZES.iter().find_map(|&sizes| {
@@ -121,7 +121,8 @@ fn the_machine_with_a_rule_broken_fails() {
     }
 }
 
-const DESIGNS: [Design; 3] = [Design::TwoCopy, Design::Mirror, Design::Locked];
+const DESIGNS: [MatchingDesign; 3] =
+    [MatchingDesign::TwoCopy, MatchingDesign::Mirror, MatchingDesign::Locked];
 
 const SIZES: [Sizes; 9] = [
     ([MIDDLE, MIDDLE, MIDDLE], 4, By::Receiver, false),
@@ -136,7 +137,7 @@ const SIZES: [Sizes; 9] = [
 ];
 
 /// Explores at most `most` states of each of these programs.
-fn machine(design: Design, programs: &[Program], most: usize) -> usize {
+fn machine(design: MatchingDesign, programs: &[Program], most: usize) -> usize {
     let mut states = 0;
     for program in programs {
         for sizes in SIZES {

@@ -6,7 +6,9 @@ use crate::search::mix;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use tsumugi_core::mem;
-use tsumugi_core::msg::{Copy, INLINE_WORDS, Load, Offer, Packet, Returned, Side, Split, Wire};
+use tsumugi_core::msg::{
+    Copy, INLINE_WORDS, LaneTransport, Offer, Packet, PacketLoad, Returned, Split, SplitSide,
+};
 
 /// The lanes and the memory between the ranks.
 #[derive(Default)]
@@ -37,7 +39,7 @@ struct Content {
 /// A lane: all packets that were ever pushed to it.
 #[derive(Default)]
 pub struct Lane {
-    pub packets: Vec<(Packet, Load, Option<Message>)>,
+    pub packets: Vec<(Packet, PacketLoad, Option<Message>)>,
     pub seen: usize,
     pub taken: usize,
     told: usize,
@@ -112,15 +114,21 @@ impl Net {
     }
 
     /// The word that both sides of a message claim their parts on.
-    pub fn split(&self, rank: PeerIndex, peer: mem::PeerIndex, side: Side) -> &Split {
+    pub fn split(&self, rank: PeerIndex, peer: mem::PeerIndex, side: SplitSide) -> &Split {
         let (rank, peer) = (usize::from(rank), peer.0 as usize);
         match side {
-            Side::Sender => &self.splits[rank][peer],
-            Side::Receiver => &self.splits[peer][rank],
+            SplitSide::Sender => &self.splits[rank][peer],
+            SplitSide::Receiver => &self.splits[peer][rank],
         }
     }
 
-    fn open_split(&mut self, rank: PeerIndex, peer: mem::PeerIndex, side: Side, id: u32) -> bool {
+    fn open_split(
+        &mut self,
+        rank: PeerIndex,
+        peer: mem::PeerIndex,
+        side: SplitSide,
+        id: u32,
+    ) -> bool {
         let is_open = self.split(rank, peer, side).open(id);
         self.told(rank, &[u64::from(id), u64::from(is_open)]);
         is_open
@@ -176,21 +184,21 @@ impl End<'_> {
     }
 }
 
-impl Wire for End<'_> {
+impl LaneTransport for End<'_> {
     fn has_room(&mut self, _: mem::PeerIndex, _: u32) -> bool {
         true
     }
 
-    fn push(&mut self, to: mem::PeerIndex, packet: &Packet, load: Load) {
+    fn push(&mut self, to: mem::PeerIndex, packet: &Packet, load: PacketLoad) {
         let mut net = self.net.borrow_mut();
         let message = match load {
-            Load::Inline(at) => net.at(at),
+            PacketLoad::Inline(at) => net.at(at),
             _ => None,
         };
         let Packet { kind, count, tag, id, a, b, .. } = *packet;
         let words = [kind as u64, u64::from(count), u64::from(tag) << 32 | u64::from(id), a, b];
         net.told(self.rank, &words);
-        if let Load::Offer(offer) = load {
+        if let PacketLoad::Offer(offer) = load {
             net.told(self.rank, &[u64::from(offer.id), u64::from(offer.taken)]);
         }
         let lane = &mut net.lanes[usize::from(self.rank)][to.0 as usize];
@@ -228,7 +236,7 @@ impl Wire for End<'_> {
 
     fn offer(&mut self, from: mem::PeerIndex) -> Offer {
         match self.lane_from(from, |lane| lane.packets[lane.taken].1) {
-            Load::Offer(offer) => offer,
+            PacketLoad::Offer(offer) => offer,
             load => panic!("no offer rides here: {load:?}"),
         }
     }
@@ -302,11 +310,11 @@ impl Wire for End<'_> {
     }
 
     fn split_to(&mut self, to: mem::PeerIndex, id: u32) -> bool {
-        self.net.borrow_mut().open_split(self.rank, to, Side::Sender, id)
+        self.net.borrow_mut().open_split(self.rank, to, SplitSide::Sender, id)
     }
 
     fn split_from(&mut self, from: mem::PeerIndex, id: u32) -> bool {
-        self.net.borrow_mut().open_split(self.rank, from, Side::Receiver, id)
+        self.net.borrow_mut().open_split(self.rank, from, SplitSide::Receiver, id)
     }
 
     fn copy(&mut self, copy: &Copy) {

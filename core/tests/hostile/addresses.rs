@@ -7,7 +7,7 @@
 //! ```
 
 use crate::parcels::parcels;
-use tsumugi_core::msg::{Kind, Packet};
+use tsumugi_core::msg::{Packet, PacketKind};
 
 /// Every kind, with every flag, every request's name, and addresses of all sorts.
 #[test]
@@ -33,7 +33,7 @@ fn record(kind: u8, flags: u8, id: u32, a: u64, b: u64) -> Vec<u8> {
     let mut bytes = vec![kind, flags, 0, 0];
     bytes.extend(1u32.to_le_bytes());
     bytes.extend(id.to_le_bytes());
-    if kind == Kind::Inline as u8 {
+    if kind == PacketKind::Inline as u8 {
         bytes.extend(std::iter::repeat_n(0x55, flags.into()));
         return bytes;
     }
@@ -51,7 +51,7 @@ fn record(kind: u8, flags: u8, id: u32, a: u64, b: u64) -> Vec<u8> {
 /// The first parcel of a lane, with one packet.
 fn parcel(record: &[u8]) -> Vec<u8> {
     let lines =
-        if record[0] == Kind::Inline as u8 { Packet::lines_of(record[1].into()) } else { 1 };
+        if record[0] == PacketKind::Inline as u8 { Packet::lines_of(record[1].into()) } else { 1 };
     let mut bytes = vec![1, 0, 0, 0];
     for word in [0, 0, 0, lines, 0, 0, 0, 0, 0] {
         bytes.extend(word.to_le_bytes());

@@ -7,13 +7,20 @@ use tsumugi_core::msg::*;
 /// Parcels to a rank that has sends and receives under way, each after its length in two
 /// bytes. Returns the number of parcels that were taken.
 pub fn parcels(bytes: &[u8]) -> usize {
-    let shape = Shape { lines: 16, slots: 4, slot_bytes: 64, quota: 4, mirror: 2, ..Shape::of(2) };
-    let mut peers = [Peer::EMPTY; 2];
-    let mut requests = [Entry::EMPTY; 16];
-    let mut unexpected = vec![Unexpected::EMPTY; shape.unexpected()];
-    let mut log = vec![Logged::EMPTY; shape.log()];
-    let mut mirror = vec![Mirrored::EMPTY; shape.mirrored()];
-    let tables = Tables {
+    let shape = MessageShape {
+        lines: 16,
+        slots: 4,
+        slot_bytes: 64,
+        quota: 4,
+        mirror: 2,
+        ..MessageShape::of(2)
+    };
+    let mut peers = [MessagePeer::EMPTY; 2];
+    let mut requests = [RequestEntry::EMPTY; 16];
+    let mut unexpected = vec![UnexpectedMessage::EMPTY; shape.unexpected()];
+    let mut log = vec![LoggedMessage::EMPTY; shape.log()];
+    let mut mirror = vec![MirroredOffer::EMPTY; shape.mirrored()];
+    let tables = MessageTables {
         peers: &mut peers,
         requests: &mut requests,
         unexpected: &mut unexpected,
@@ -22,27 +29,28 @@ pub fn parcels(bytes: &[u8]) -> usize {
     };
     let thresholds = Thresholds { eager_max: 128, ..Thresholds::FAR };
     let mut machine =
-        Machine::new(LocalRank(ME.0), shape, Design::Mirror, thresholds, tables).unwrap();
+        MessageMachine::new(LocalRank(ME.0), shape, MatchingDesign::Mirror, thresholds, tables)
+            .unwrap();
     machine.set_far(PEER);
     // No more than one lane can ever use, plus the largest request of a call.
-    let mut chunks: Vec<Chunk<'_>> =
-        (0..2 * FarLane::places(&shape)).map(|_| Chunk::EMPTY).collect();
-    let mut places: Vec<Place<'_>> = (0..FarLane::places(&shape)).map(|_| None).collect();
-    let mut lane = FarLane::new(&shape, &mut places).unwrap();
-    let mut ends = [MailEnd::EMPTY, MailEnd::EMPTY];
-    let mut mail = Mail::new(shape, &mut ends).unwrap();
+    let mut chunks: Vec<LaneChunk<'_>> =
+        (0..2 * NetworkLane::places(&shape)).map(|_| LaneChunk::EMPTY).collect();
+    let mut places: Vec<ChunkPlace<'_>> = (0..NetworkLane::places(&shape)).map(|_| None).collect();
+    let mut lane = NetworkLane::new(&shape, &mut places).unwrap();
+    let mut ends = [NetworkLaneEnd::EMPTY, NetworkLaneEnd::EMPTY];
+    let mut mail = NetworkLanes::new(shape, &mut ends).unwrap();
     mail.connect(PEER, &mut lane);
     mail.feed(&mut chunks);
     let mut wire = At { mail, own: Own(vec![7; 4096]) };
     // One request of each kind, for which answers could arrive.
     let (in_reach, label) = (true, Label { context: 0, tag: 1 });
     for (at, len) in SENT {
-        let _ = machine.send(&mut wire, PEER, label, Bytes { at, len, in_reach });
+        let _ = machine.send(&mut wire, PEER, label, MessageBytes { at, len, in_reach });
     }
     let patterns = [(Some(PEER), Some(1)), (None, None), (None, Some(2))];
     for ((source, tag), (at, len)) in patterns.into_iter().zip(RECEIVED) {
         let pattern = Pattern { context: 0, source, tag };
-        let _ = machine.receive(&mut wire, pattern, Bytes { at, len, in_reach });
+        let _ = machine.receive(&mut wire, pattern, MessageBytes { at, len, in_reach });
     }
     let (mut rest, mut taken) = (bytes, 0);
     while let Some((len, more)) = rest.split_first_chunk() {
@@ -57,10 +65,12 @@ pub fn parcels(bytes: &[u8]) -> usize {
         machine.advance(&mut wire);
         machine.rest(&mut wire);
         // Every other copy fails, as if the peer had announced a wrong place.
-        while let Some(Job { request, copy: Copy { peer, to, len, .. }, .. }) = machine.poll_job() {
+        while let Some(CopyJob { request, copy: Copy { peer, to, len, .. }, .. }) =
+            machine.poll_job()
+        {
             assert_eq!(peer, PEER);
             assert!(are_in(&RECEIVED, to, len), "{len} bytes to {to}");
-            let failed = Ended::Failed { peer };
+            let failed = RequestError::Failed { peer };
             machine.job_done(&mut wire, request, if taken % 2 == 0 { Err(failed) } else { Ok(()) });
         }
         let mut parcel = [0; 512];
@@ -71,7 +81,7 @@ pub fn parcels(bytes: &[u8]) -> usize {
     let pattern = Pattern { context: 0, source: None, tag: None };
     while machine.probe(&pattern).is_some() {
         let (at, len) = RECEIVED[3];
-        let into = Bytes { at, len, in_reach };
+        let into = MessageBytes { at, len, in_reach };
         if machine.receive(&mut wire, pattern, into).is_err() {
             break;
         }
@@ -83,7 +93,7 @@ pub fn parcels(bytes: &[u8]) -> usize {
 
 /// A rank without neighbours except itself.
 struct At<'t> {
-    mail: Mail<'t>,
+    mail: NetworkLanes<'t>,
     own: Own,
 }
 
@@ -113,11 +123,11 @@ impl Buffers for Own {
     }
 }
 
-impl Wire for At<'_> {
+impl LaneTransport for At<'_> {
     fn has_room(&mut self, to: PeerIndex, lines: u32) -> bool {
         self.mail.has_room(to, lines)
     }
-    fn push(&mut self, to: PeerIndex, packet: &Packet, load: Load) {
+    fn push(&mut self, to: PeerIndex, packet: &Packet, load: PacketLoad) {
         self.mail.push(to, packet, load, &mut self.own);
     }
     fn peek(&mut self, from: PeerIndex) -> Option<Packet> {

@@ -7,10 +7,11 @@ use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use tsumugi_core::mem::{LocalRank, PeerIndex};
-use tsumugi_core::msg::board::{Board, BoardShape, Post, Standing};
+use tsumugi_core::msg::board::{Board, BoardPost, BoardShape, PostState};
 use tsumugi_core::msg::{
-    Bytes, Copy, Design, Entry, INLINE_WORDS, Kind, Label, Load, Logged, Machine, Mirrored, Offer,
-    Packet, Pattern, Peer, Returned, Shape, Tables, Thresholds, Unexpected, Wire,
+    Copy, INLINE_WORDS, Label, LaneTransport, LoggedMessage, MatchingDesign, MessageBytes,
+    MessageMachine, MessagePeer, MessageShape, MessageTables, MirroredOffer, Offer, Packet,
+    PacketKind, PacketLoad, Pattern, RequestEntry, Returned, Thresholds, UnexpectedMessage,
 };
 use tsumugi_core::sync::{AtomicU32, Ordering, UnsafeCell};
 
@@ -50,7 +51,7 @@ impl Shared {
         self.buffers[index as usize].with_mut(|buffer| unsafe { *buffer = 0 });
         let pattern = Pattern { context: 0, source, tag: None };
         let at = u64::from(index);
-        let post = Post { number: index, pattern, at, room: 4, in_reach: true };
+        let post = BoardPost { number: index, pattern, at, room: 4, in_reach: true };
         self.hold(|board| board.post(index, &post));
     }
 
@@ -80,7 +81,7 @@ impl Shared {
 
     /// The message in the buffer of a post that is done.
     fn finished(&self, index: u32) -> Option<u32> {
-        let Standing::Done(arrival) = self.board.standing(index) else { return None };
+        let PostState::Done(arrival) = self.board.standing(index) else { return None };
         assert_eq!((arrival.source, arrival.tag, arrival.len), (SENDER, LABEL.tag, 4));
         self.hold(|board| board.remove(index, Some(SENDER)));
         // SAFETY: done and taken down.
@@ -141,16 +142,17 @@ fn a_message_does_not_overtake_one_in_the_lane() {
     check(&["board_expected_ignored", "msg_expected_early"], || {
         let shared = Shared::new();
         let boards = [shared.board, shared.board];
-        let shape = Shape { peers: 2, lines: 8, slots: 1, slot_bytes: 64, quota: 1, mirror: 1 };
-        let tables = Tables {
-            peers: &mut [Peer::EMPTY; 2],
-            requests: &mut [Entry::EMPTY; 2],
-            unexpected: &mut vec![Unexpected::EMPTY; shape.unexpected()],
-            log: &mut vec![Logged::EMPTY; shape.log()],
-            mirror: &mut vec![Mirrored::EMPTY; shape.mirrored()],
+        let shape =
+            MessageShape { peers: 2, lines: 8, slots: 1, slot_bytes: 64, quota: 1, mirror: 1 };
+        let tables = MessageTables {
+            peers: &mut [MessagePeer::EMPTY; 2],
+            requests: &mut [RequestEntry::EMPTY; 2],
+            unexpected: &mut vec![UnexpectedMessage::EMPTY; shape.unexpected()],
+            log: &mut vec![LoggedMessage::EMPTY; shape.log()],
+            mirror: &mut vec![MirroredOffer::EMPTY; shape.mirrored()],
         };
         let thresholds = Thresholds::DEFAULT;
-        let machine = Machine::new(OWNER, shape, Design::Locked, thresholds, tables);
+        let machine = MessageMachine::new(OWNER, shape, MatchingDesign::Locked, thresholds, tables);
         let mut machine = machine.unwrap();
         machine.put_up(&boards);
         // The first message is in the lane, as if the lock had been taken.
@@ -158,7 +160,7 @@ fn a_message_does_not_overtake_one_in_the_lane() {
         let mut requests = Vec::new();
         for at in [0, 1] {
             let pattern = Pattern { context: 0, source: (at == 1).then_some(PEER), tag: None };
-            let into = Bytes { at, len: 4, in_reach: true };
+            let into = MessageBytes { at, len: 4, in_reach: true };
             requests.extend(machine.receive(&mut wire, pattern, into).unwrap().pending());
         }
         let sender = {
@@ -181,15 +183,15 @@ struct OnePacket {
     is_there: bool,
 }
 
-impl Wire for OnePacket {
+impl LaneTransport for OnePacket {
     fn has_room(&mut self, _: PeerIndex, _: u32) -> bool {
         false
     }
-    fn push(&mut self, to: PeerIndex, packet: &Packet, _: Load) {
+    fn push(&mut self, to: PeerIndex, packet: &Packet, _: PacketLoad) {
         panic!("{packet:?} to {to:?}");
     }
     fn peek(&mut self, from: PeerIndex) -> Option<Packet> {
-        let packet = Packet { count: 4, tag: LABEL.tag, ..Packet::new(Kind::Inline) };
+        let packet = Packet { count: 4, tag: LABEL.tag, ..Packet::new(PacketKind::Inline) };
         (from == PEER && self.is_there).then_some(packet)
     }
     fn deliver(&mut self, _: PeerIndex, at: u64, _: u64) {
@@ -259,6 +261,6 @@ fn receives_are_taken_in_the_order_of_their_posts() {
         shared.post(1, Some(SENDER));
         let direct = sender.join().unwrap();
         assert_eq!(shared.finished(1), None);
-        assert!(!direct || shared.board.standing(0) != Standing::Posted);
+        assert!(!direct || shared.board.standing(0) != PostState::Posted);
     });
 }

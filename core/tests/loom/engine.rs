@@ -5,7 +5,7 @@ use loom::sync::Arc;
 use loom::thread;
 use tsumugi_core::backend::{Completion, Endpoint};
 use tsumugi_core::completion::CompletionTable;
-use tsumugi_core::engine::{Delegate, Idle, Offload, Port, PortCounts, Room, Work};
+use tsumugi_core::engine::{Delegate, Idle, Offload, Port, PortCounts, WaiterStack, Work};
 use tsumugi_core::mem::{Rank, RegionKey, RemoteAddr, Width};
 use tsumugi_core::op::Op;
 use tsumugi_core::ring::Mpsc;
@@ -126,7 +126,7 @@ fn an_owner_is_woken() {
 #[test]
 fn a_waiter_for_room_is_woken() {
     check(&["room_no_fence", "room_edge"], || {
-        let room = Arc::new(Room::new());
+        let room = Arc::new(WaiterStack::new());
         let free = Arc::new(AtomicU32::new(0));
         let waiter = thread::spawn({
             let (room, free) = (room.clone(), free.clone());

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tsumugi_core::sync::UnsafeCell;
 use tsumugi_core::time::{Clock, Instant};
-use tsumugi_core::wait::{Foreign, Foreigner, Reason, Task, Wait, Waker};
+use tsumugi_core::wait::{Foreign, ForeignTask, ForeignWait, Reason, Wait, Waker};
 
 /// A scheduler of one task.
 struct Scheduler {
@@ -32,11 +32,11 @@ impl Clock for NoClock {
 
 // SAFETY: the one task has one name; a condition variable parks it.
 unsafe impl Foreign for Scheduler {
-    fn current(&self) -> Option<Task> {
-        Some(Task::new(NonNull::from(self).cast()))
+    fn current(&self) -> Option<ForeignTask> {
+        Some(ForeignTask::new(NonNull::from(self).cast()))
     }
 
-    unsafe fn park(&self, _: Task, _: Option<Duration>) {
+    unsafe fn park(&self, _: ForeignTask, _: Option<Duration>) {
         let mut token = self.token.lock().unwrap();
         while !token.is_there {
             token = self.bell.wait(token).unwrap();
@@ -44,7 +44,7 @@ unsafe impl Foreign for Scheduler {
         token.is_there = false;
     }
 
-    unsafe fn unpark(&self, _: Task) {
+    unsafe fn unpark(&self, _: ForeignTask) {
         let mut token = self.token.lock().unwrap();
         assert!(!token.has_ended, "a task was unparked that has ended");
         token.is_there = true;
@@ -102,7 +102,9 @@ fn a_foreign_task_is_woken_and_only_while_it_lives() {
             true
         };
         // SAFETY: the event takes the waker out once.
-        unsafe { Foreigner::new(&*scheduler, &NoClock).sleep(Reason::new("model"), &mut publish) };
+        unsafe {
+            ForeignWait::new(&*scheduler, &NoClock).sleep(Reason::new("model"), &mut publish)
+        };
         // SAFETY: after it.
         event.answer.with(|answer| assert_eq!(unsafe { *answer }, 7));
         scheduler.token.lock().unwrap().has_ended = true;

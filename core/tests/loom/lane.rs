@@ -6,19 +6,20 @@ use crate::{check, retry};
 use loom::thread;
 use std::sync::Arc;
 use tsumugi_core::msg::{
-    Kind, Lane, LaneReceiver, LaneSender, Line, Load, NeedLine, Packet, ReturnLine, Returned,
+    Lane, LaneLine, LaneReceiver, LaneSender, NeedLine, Packet, PacketKind, PacketLoad, ReturnLine,
+    Returned,
 };
 
 /// A lane that lives as long as the model's threads.
 struct Memory {
-    lines: Vec<Line>,
+    lines: Vec<LaneLine>,
     returned: ReturnLine,
     need: NeedLine,
 }
 
 impl Memory {
     fn new(lines: usize) -> Arc<Self> {
-        let lines = (0..lines).map(|_| Line::new()).collect();
+        let lines = (0..lines).map(|_| LaneLine::new()).collect();
         Arc::new(Self { lines, returned: ReturnLine::new(), need: NeedLine::new() })
     }
 
@@ -39,8 +40,8 @@ impl Memory {
 
 /// A packet of `bytes` inline bytes, whose words are all `value`.
 fn push(sender: &mut LaneSender<'_>, bytes: u8, value: u64) {
-    let packet = Packet { count: bytes, tag: value as u32, ..Packet::new(Kind::Inline) };
-    sender.push(&packet, Load::Inline(0), |_| value);
+    let packet = Packet { count: bytes, tag: value as u32, ..Packet::new(PacketKind::Inline) };
+    sender.push(&packet, PacketLoad::Inline(0), |_| value);
 }
 
 fn pop(receiver: &mut LaneReceiver<'_>) -> Option<u64> {

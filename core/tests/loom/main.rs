@@ -16,7 +16,7 @@
 #![cfg(all(tsumugi_loom, not(tsumugi_shuttle)))]
 
 mod board;
-mod circle;
+mod node_barrier;
 mod completion;
 mod engine;
 mod foreign;

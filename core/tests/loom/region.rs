@@ -67,7 +67,7 @@ fn a_thread_that_has_a_key_finds_its_region() {
 }
 
 #[test]
-fn a_struck_rank_is_dead_to_every_thread() {
+fn a_rank_marked_dead_is_dead_to_every_thread() {
     check(&["region_refuse_unfenced"], || {
         let table = Arc::new(RegionTable::<1>::new());
         let key = register(&table, 1, 8);
@@ -76,7 +76,7 @@ fn a_struck_rank_is_dead_to_every_thread() {
             Ok(place) => assert_eq!(place, base(1)),
             Err(error) => assert_eq!(error, AddrError::PeerLost { rank: Rank(0) }),
         });
-        table.strike();
+        table.mark_dead();
         reader.join().unwrap();
         assert_eq!(resolve(&table, key, 8), Err(AddrError::PeerLost { rank: Rank(0) }));
     });

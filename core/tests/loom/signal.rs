@@ -5,11 +5,11 @@ use loom::thread;
 use std::sync::Arc;
 use std::time::Duration;
 use tsumugi_core::mem::{AddrError, Rank};
-use tsumugi_core::signal::{Lot, Until, Waiters};
+use tsumugi_core::signal::{ParkingLot, Until, Waiters};
 use tsumugi_core::sync::{AtomicU64, Ordering};
 
 struct Shared {
-    lot: Lot,
+    lot: ParkingLot,
     waiters: Waiters,
     word: AtomicU64,
     /// Written before the word, by plain stores as far as order goes.
@@ -19,7 +19,7 @@ struct Shared {
 impl Shared {
     fn new() -> Arc<Self> {
         Arc::new(Self {
-            lot: Lot::new(),
+            lot: ParkingLot::new(),
             waiters: Waiters::new(),
             word: AtomicU64::new(0),
             payload: AtomicU64::new(0),

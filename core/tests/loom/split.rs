@@ -4,7 +4,7 @@
 use crate::check;
 use loom::thread;
 use std::sync::Arc;
-use tsumugi_core::msg::{Side, Split};
+use tsumugi_core::msg::{Split, SplitSide};
 use tsumugi_core::sync::UnsafeCell;
 
 const UNITS: usize = 3;
@@ -27,7 +27,7 @@ impl Shared {
     }
 
     /// Copies, from one side, what it can claim of the message for a receive.
-    fn share(&self, id: u32, side: Side) -> [bool; 2] {
+    fn share(&self, id: u32, side: SplitSide) -> [bool; 2] {
         self.split.share(id, side, UNITS as u64, 1, |part| {
             for at in part {
                 // SAFETY: claimed by this side alone: loom sees it if not.
@@ -52,9 +52,9 @@ fn each_part_of_a_message_is_copied_once() {
         assert!(shared.split.open(0));
         let receiver = {
             let shared = shared.clone();
-            thread::spawn(move || shared.share(0, Side::Receiver))
+            thread::spawn(move || shared.share(0, SplitSide::Receiver))
         };
-        let sender = shared.share(0, Side::Sender);
+        let sender = shared.share(0, SplitSide::Sender);
         let receiver = receiver.join().unwrap();
         assert!(shared.is_whole(0));
         assert_eq!(
@@ -73,13 +73,13 @@ fn a_late_side_takes_nothing_of_the_next_message() {
         assert!(shared.split.open(0));
         let receiver = {
             let shared = shared.clone();
-            thread::spawn(move || shared.share(0, Side::Receiver))
+            thread::spawn(move || shared.share(0, SplitSide::Receiver))
         };
-        shared.share(0, Side::Sender);
+        shared.share(0, SplitSide::Sender);
         // The sender opens the word for the next message as soon as it is free.
         let is_next = shared.split.open(1);
         if is_next {
-            assert_eq!(shared.share(1, Side::Sender), [true, false]);
+            assert_eq!(shared.share(1, SplitSide::Sender), [true, false]);
         }
         receiver.join().unwrap();
         assert!(shared.is_whole(0) && shared.is_whole(1) == is_next);

@@ -6,7 +6,7 @@ use crate::{Kernel, check};
 use loom::thread;
 use std::sync::Arc;
 use tsumugi_core::sync::{AtomicU32, Ordering};
-use tsumugi_core::wait::{Bells, EventWord, Futex};
+use tsumugi_core::wait::{DoorbellSet, EventWord, Futex};
 
 #[test]
 fn a_sleeper_is_woken_or_sees_the_work() {
@@ -64,7 +64,7 @@ fn a_sleeper_that_cancelled_sleeps_again() {
 #[test]
 fn a_ring_wakes_a_worker_that_looked_before_the_work_arrived() {
     check(&["bells_no_fence", "bells_prepare_unordered"], || {
-        let shared = Arc::new((Bells::new(), AtomicU32::new(0), Kernel::new()));
+        let shared = Arc::new((DoorbellSet::new(), AtomicU32::new(0), Kernel::new()));
         let ringer = shared.clone();
         let ringer = thread::spawn(move || {
             let (bells, work, kernel) = &*ringer;
@@ -86,7 +86,7 @@ fn a_ring_wakes_a_worker_that_looked_before_the_work_arrived() {
 #[test]
 fn two_rings_wake_two_workers() {
     check(&[], || {
-        let shared = Arc::new((Bells::new(), Kernel::new()));
+        let shared = Arc::new((DoorbellSet::new(), Kernel::new()));
         let tickets = [0, 1].map(|worker| shared.0.prepare(worker));
         let ringer = shared.clone();
         let ringer = thread::spawn(move || ringer.0.ring(&ringer.1));

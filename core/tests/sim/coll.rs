@@ -4,10 +4,10 @@ use super::*;
 use std::cell::Cell;
 use std::collections::VecDeque;
 use tsumugi_conformance::Seeded;
-use tsumugi_core::coll::{Climb, StepId, Tree, WORDS};
+use tsumugi_core::coll::{StepId, Tree, TreeCollective, WORDS};
 use tsumugi_core::mem::AddrError;
 use tsumugi_core::op::Op;
-use tsumugi_core::sim::{Actor, Config, Parting, check};
+use tsumugi_core::sim::{Actor, NetPartition, SimConfig, check};
 use tsumugi_core::tag::Tag;
 use tsumugi_core::time::{Clock, Instant};
 
@@ -17,7 +17,7 @@ const ROUNDS: u64 = 4;
 /// a sum.
 pub(super) struct Member<'c> {
     tree: Tree,
-    climb: Climb,
+    climb: TreeCollective,
     epoch: u64,
     /// The number of collectives that each rank has begun, summed over all ranks.
     begun: &'c Cell<u64>,
@@ -27,7 +27,7 @@ pub(super) struct Member<'c> {
 
 impl<'c> Member<'c> {
     fn new(tree: Tree, begun: &'c Cell<u64>) -> Self {
-        let climb = Climb::new(tree, 1, brought(tree.rank, 1));
+        let climb = TreeCollective::new(tree, 1, brought(tree.rank, 1));
         begun.set(begun.get() + 1);
         Self { tree, climb, epoch: 1, begun, refused: VecDeque::new(), ended: Ok(()) }
     }
@@ -36,7 +36,7 @@ impl<'c> Member<'c> {
         self.ended.is_ok() && self.epoch == ROUNDS + 1
     }
 
-    fn drive(&mut self, node: &Node<'_>) {
+    fn drive(&mut self, node: &SimNode<'_>) {
         while self.epoch <= ROUNDS && self.ended.is_ok() {
             let load = |word| node.load(self.tree.key, word as u64 * 8);
             let combine = if is_barrier(self.epoch) { |_, _| 0 } else { u64::wrapping_add };
@@ -60,7 +60,7 @@ impl<'c> Member<'c> {
                     self.epoch += 1;
                     self.begun.set(self.begun.get() + 1);
                     let value = brought(self.tree.rank, self.epoch);
-                    self.climb = Climb::new(self.tree, self.epoch, value);
+                    self.climb = TreeCollective::new(self.tree, self.epoch, value);
                 }
             }
         }
@@ -68,13 +68,13 @@ impl<'c> Member<'c> {
 }
 
 impl Actor for Member<'_> {
-    fn on_event(&mut self, node: &Node<'_>, event: Event) {
+    fn on_event(&mut self, node: &SimNode<'_>, event: SimEvent) {
         match event {
-            Event::Completed(done) if done.tag.to_bits() >> 8 == self.epoch => {
+            SimEvent::Completed(done) if done.tag.to_bits() >> 8 == self.epoch => {
                 let step = StepId::from_bits(done.tag.to_bits() as u8);
                 self.climb.handle_completed(step, done.result);
             }
-            Event::PeerLost(rank) => self.climb.handle_lost(rank),
+            SimEvent::PeerLost(rank) => self.climb.handle_lost(rank),
             _ => {}
         }
         self.drive(node);
@@ -100,7 +100,7 @@ pub(super) fn members<'c>(net: &Net, begun: &'c Cell<u64>) -> Vec<Member<'c>> {
 
 fn sums_are_right(seed: u64) {
     let nodes = 1 + Seeded(seed).below(30) as u32;
-    let mut config = Config::drawn(nodes, seed);
+    let mut config = SimConfig::drawn(nodes, seed);
     // Either completions are remote, or the network keeps the order.
     if !config.reorder {
         config.early = 400;
@@ -133,7 +133,7 @@ fn a_death_ends_the_wait_of_all_others() {
     check(SEEDS, |seed| {
         let mut seeded = Seeded(seed);
         let nodes = 2 + seeded.below(20) as u32;
-        let net = Net::new(Config::drawn(nodes, seed));
+        let net = Net::new(SimConfig::drawn(nodes, seed));
         let begun = Cell::new(0);
         let mut members = members(&net, &begun);
         let dead = Rank(seeded.below(u64::from(nodes)) as u32);
@@ -158,11 +158,11 @@ fn a_live_rank_that_is_given_up_ends_the_wait_of_all_others() {
     check(SEEDS, |seed| {
         let mut seeded = Seeded(seed);
         let nodes = 2 + seeded.below(20) as u32;
-        let net = Net::new(Config::drawn(nodes, seed));
+        let net = Net::new(SimConfig::drawn(nodes, seed));
         let begun = Cell::new(0);
         let mut members = members(&net, &begun);
         let stays = Rank(seeded.below(u64::from(nodes)) as u32);
-        let parting = Parting::drawn(nodes, seed, 30_000, stays);
+        let parting = NetPartition::drawn(nodes, seed, 30_000, stays);
         net.start(&mut members);
         parting.run(&net, &mut members, |_, _| {});
         net.run_until(Instant::from_ns(u64::MAX), &mut members);

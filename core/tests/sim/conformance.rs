@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tsumugi_conformance::once::Once;
 use tsumugi_core::mem::{Access, Rank, Region};
-use tsumugi_core::sim::{Config, Net, Node, check};
+use tsumugi_core::sim::{Net, SimConfig, SimNode, check};
 use tsumugi_core::tag::Tag;
 
 thread_local! {
@@ -14,17 +14,17 @@ thread_local! {
 
 struct Simulated {
     net: &'static Net,
-    domain: Once<Node<'static>>,
+    domain: Once<SimNode<'static>>,
     tags: AtomicU64,
 }
 
 impl tsumugi_conformance::endpoint::Fixture for Simulated {
-    type Domain = Once<Node<'static>>;
+    type Domain = Once<SimNode<'static>>;
 
     const ROUNDS: usize = 2;
 
     fn new(ranks: u32) -> Self {
-        let net: &Net = Box::leak(Box::new(Net::new(Config::drawn(ranks, SEED.get()))));
+        let net: &Net = Box::leak(Box::new(Net::new(SimConfig::drawn(ranks, SEED.get()))));
         // The network moves only in steps.
         let pump = || {
             net.step();

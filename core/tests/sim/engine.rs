@@ -9,7 +9,7 @@ use tsumugi_core::engine::{Delegate, Engine, Executor, Port, PortCounts, Work};
 use tsumugi_core::mem::AddrError;
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::ring::Mpsc;
-use tsumugi_core::sim::{Config, NodeEndpoint, Parting, check};
+use tsumugi_core::sim::{NetPartition, NodeEndpoint, SimConfig, check};
 use tsumugi_core::sync::Ordering;
 
 const NODES: u32 = 3;
@@ -52,7 +52,7 @@ impl Load<'_> {
 
 /// Runs the seed; returns the number of duplicate completions that the engines have dropped.
 fn every_operation_ends(seed: u64, parts: bool) -> u64 {
-    let config = Config::drawn(NODES, Seeded(seed).next());
+    let config = SimConfig::drawn(NODES, Seeded(seed).next());
     let net = Net::new(config);
     let counter = at(0, &open(&net, 0, 8), 0);
     let tables: [CompletionTable<1>; 3] = Default::default();
@@ -70,7 +70,7 @@ fn every_operation_ends(seed: u64, parts: bool) -> u64 {
         .iter()
         .map(|engine| Load { engine, begun: 0, drawn: Vec::new(), tickets: Vec::new(), lost: 0 })
         .collect();
-    let parting = parts.then(|| Parting::drawn(NODES, seed, 20_000, Rank(0)));
+    let parting = parts.then(|| NetPartition::drawn(NODES, seed, 20_000, Rank(0)));
     if let Some(parting) = &parting {
         parting.run_by(&net, |until| {
             while net.next_due().is_some_and(|at| at <= until) {

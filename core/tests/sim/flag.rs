@@ -13,7 +13,7 @@ use super::*;
 use tsumugi_core::backend::Domain;
 use tsumugi_core::mem::{LocalAddr, Width};
 use tsumugi_core::op::Op;
-use tsumugi_core::sim::{Actor, Config, check};
+use tsumugi_core::sim::{Actor, SimConfig, check};
 use tsumugi_core::sync::mutant;
 use tsumugi_core::tag::Tag;
 
@@ -54,7 +54,7 @@ fn tag_of(round: u64, step: Step) -> Tag {
 }
 
 impl Party<'_> {
-    fn put(&self, node: &Node<'_>, round: u64) {
+    fn put(&self, node: &SimNode<'_>, round: u64) {
         let World { source, block, .. } = self.world;
         for offset in (0..BLOCK).step_by(8) {
             node.store(source.key, offset, round).unwrap();
@@ -64,22 +64,22 @@ impl Party<'_> {
         node.post(&put.tagged(tag_of(round, Step::Putting)));
     }
 
-    fn write(&mut self, node: &Node<'_>, event: Event) {
+    fn write(&mut self, node: &SimNode<'_>, event: SimEvent) {
         let Role::Writer { round, step } = self.role else { return };
         let World { block, flag, acknowledged, .. } = self.world;
         let next = match event {
-            Event::Start => {
+            SimEvent::Start => {
                 self.put(node, round);
                 return;
             }
-            Event::Completed(completion) if completion.tag == tag_of(round, step) => {
+            SimEvent::Completed(completion) if completion.tag == tag_of(round, step) => {
                 completion.result.expect("no rank dies");
                 let has_landed = node.capabilities().remote_completion
                     || mutant("flag_early_is_remote")
                     || step == Step::Flushing;
                 if has_landed { Step::Telling } else { Step::Flushing }
             }
-            Event::Bell(_) if node.load(acknowledged.key, 0) == Ok(round) => {
+            SimEvent::Bell(_) if node.load(acknowledged.key, 0) == Ok(round) => {
                 let round = round + 1;
                 self.role = Role::Writer { round, step: Step::Putting };
                 if round <= ROUNDS {
@@ -100,18 +100,18 @@ impl Party<'_> {
         node.post(&op.tagged(tag_of(round, next)));
     }
 
-    fn read(&mut self, node: &Node<'_>, event: Event) {
+    fn read(&mut self, node: &SimNode<'_>, event: SimEvent) {
         let Role::Reader { round, gets } = &mut self.role else { return };
         let World { block, flag, seen, acknowledged, .. } = self.world;
         match event {
-            Event::Bell(_) => {
+            SimEvent::Bell(_) => {
                 *round = node.load(flag.key, 0).unwrap();
                 *gets += 1;
                 let local = LocalAddr { key: seen.key, offset: 0 };
                 let get = Op::get(at(1, block, 0), local, BLOCK);
                 node.post(&get.tagged(Tag::from_bits(*gets)));
             }
-            Event::Completed(done) if done.tag == Tag::from_bits(*gets) => {
+            SimEvent::Completed(done) if done.tag == Tag::from_bits(*gets) => {
                 for offset in (0..BLOCK).step_by(8) {
                     assert_eq!(node.load(seen.key, offset), Ok(*round), "byte {offset}");
                 }
@@ -126,7 +126,7 @@ impl Party<'_> {
 }
 
 impl Actor for Party<'_> {
-    fn on_event(&mut self, node: &Node<'_>, event: Event) {
+    fn on_event(&mut self, node: &SimNode<'_>, event: SimEvent) {
         match self.role {
             Role::Writer { .. } => self.write(node, event),
             Role::Memory => {}
@@ -138,7 +138,7 @@ impl Actor for Party<'_> {
 /// Runs the seed on a network with local completions that keeps order, or on one with remote
 /// completions that does not.
 fn run(seed: u64) {
-    let mut config = Config::drawn(3, seed);
+    let mut config = SimConfig::drawn(3, seed);
     config.reorder = seed.is_multiple_of(2);
     config.early = if config.reorder { 0 } else { 500 };
     let net = Net::new(config);

@@ -14,9 +14,9 @@ mod scale;
 mod suspicion;
 
 use std::cell::RefCell;
-use tsumugi_core::backend::{Completion, Record};
+use tsumugi_core::backend::{Completion, TraceRecord};
 use tsumugi_core::mem::{Access, Rank, Region, RemoteAddr};
-use tsumugi_core::sim::{Event, Net, Node, Seeds};
+use tsumugi_core::sim::{Net, Seeds, SimEvent, SimNode};
 
 /// The seeds that every commit tries anew.
 const SEEDS: Seeds = Seeds::new(1000);
@@ -34,10 +34,10 @@ fn at(rank: u32, region: &Region, offset: u64) -> RemoteAddr {
 }
 
 /// Runs until nothing is under way, and returns the events of all nodes with their times.
-fn drain(net: &Net) -> Vec<(u64, u32, Event)> {
+fn drain(net: &Net) -> Vec<(u64, u32, SimEvent)> {
     let told = RefCell::new(Vec::new());
-    let note = |node: &Node<'_>, event| {
-        if event != Event::Start {
+    let note = |node: &SimNode<'_>, event| {
+        if event != SimEvent::Start {
             told.borrow_mut().push((node.now().as_ns(), node.rank().0, event));
         }
     };
@@ -45,15 +45,15 @@ fn drain(net: &Net) -> Vec<(u64, u32, Event)> {
     told.into_inner()
 }
 
-fn completions(told: &[(u64, u32, Event)]) -> Vec<Completion> {
+fn completions(told: &[(u64, u32, SimEvent)]) -> Vec<Completion> {
     told.iter()
         .filter_map(|(_, _, event)| match event {
-            Event::Completed(completion) => Some(*completion),
+            SimEvent::Completed(completion) => Some(*completion),
             _ => None,
         })
         .collect()
 }
 
-fn records(net: &Net) -> Vec<Record> {
+fn records(net: &Net) -> Vec<TraceRecord> {
     net.with_log(|log| log.iter().copied().collect()).expect("a log is kept")
 }

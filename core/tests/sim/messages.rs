@@ -12,9 +12,9 @@ mod story;
 use super::*;
 use rank::{Actors, Rooms, Sizes};
 use tsumugi_conformance::Seeded;
-use tsumugi_core::am::Bell;
+use tsumugi_core::am::DoorbellOrder;
 use tsumugi_core::backend::Domain;
-use tsumugi_core::sim::{Config, Parting, check};
+use tsumugi_core::sim::{NetPartition, SimConfig, check};
 use tsumugi_core::time::Instant;
 
 /// The faults of a run beside those of the network.
@@ -35,12 +35,13 @@ fn run(seed: u64, plan: Plan) {
     let mut seeded = Seeded(seed);
     let mut draw = |bound: u64| seeded.below(bound);
     let ranks = 2 + if plan.torn { 0 } else { draw(7) as u32 };
-    let mut config = Config { early: [0, 400][draw(2) as usize], ..Config::drawn(ranks, seed) };
+    let mut config =
+        SimConfig { early: [0, 400][draw(2) as usize], ..SimConfig::drawn(ranks, seed) };
     if plan.torn {
         let (latency_ns_min, latency_ns_max, byte_ps) = (100, 1_000, 0);
         let (slow, slow_ns_max, torn, reorder, drop) = (200, 100_000, 1000, true, 0);
-        let held = Config { slow, slow_ns_max, torn, reorder, drop, byte_ps, ..config };
-        config = Config { latency_ns_min, latency_ns_max, ..held };
+        let held = SimConfig { slow, slow_ns_max, torn, reorder, drop, byte_ps, ..config };
+        config = SimConfig { latency_ns_min, latency_ns_max, ..held };
     }
     let net = Net::new(config);
     let bell = bell(&net, draw(2) == 0);
@@ -55,7 +56,7 @@ fn run(seed: u64, plan: Plan) {
         messages: if plan.torn { 60 } else { 14 },
         time_limits: plan.time_limits,
         // Where a bell precedes its cell, or overtakes it after a refusal.
-        looks_again: bell == Bell::WithCell && (config.reorder || plan.layered),
+        looks_again: bell == DoorbellOrder::WithCell && (config.reorder || plan.layered),
         bell,
         layered: plan.layered,
     };
@@ -68,7 +69,7 @@ fn run(seed: u64, plan: Plan) {
     }
     if plan.parts {
         let stays = Rank(draw(u64::from(ranks)) as u32);
-        let parting = Parting::drawn(ranks, seed, 100_000, stays);
+        let parting = NetPartition::drawn(ranks, seed, 100_000, stays);
         parting.run(&net, &mut actors.ranks, |_, _| {});
     }
     net.run_until(END, &mut actors.ranks);
@@ -76,10 +77,14 @@ fn run(seed: u64, plan: Plan) {
 }
 
 /// A kind of bell that the network's promises allow.
-fn bell(net: &Net, wants_after: bool) -> Bell {
+fn bell(net: &Net, wants_after: bool) -> DoorbellOrder {
     let has_landed = net.node(Rank(0)).capabilities().remote_completion;
     let is_ordered = !net.config().reorder;
-    if wants_after && (has_landed || is_ordered) { Bell::AfterCell } else { Bell::WithCell }
+    if wants_after && (has_landed || is_ordered) {
+        DoorbellOrder::AfterCell
+    } else {
+        DoorbellOrder::WithCell
+    }
 }
 
 #[test]

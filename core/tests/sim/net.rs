@@ -1,10 +1,10 @@
 //! One property of the network at a time.
 
 use super::*;
-use tsumugi_core::backend::{Domain, Endpoint, Stage};
+use tsumugi_core::backend::{Domain, Endpoint, TraceStage};
 use tsumugi_core::mem::{AddrError, LocalAddr, Width};
 use tsumugi_core::op::{Kind, Op};
-use tsumugi_core::sim::{Config, Machine, check};
+use tsumugi_core::sim::{CostModel, SimConfig, check};
 use tsumugi_core::tag::Tag;
 use tsumugi_core::time::{Clock, Instant};
 
@@ -28,22 +28,23 @@ fn word(net: &Net, rank: u32, region: &Region, offset: u64) -> u64 {
 
 #[test]
 fn time_advances_by_steps_alone() {
-    let net = Net::new(Config::calm(2, 0));
+    let net = Net::new(SimConfig::calm(2, 0));
     let region = open(&net, 1, 8);
     net.node(Rank(0)).post(&put_word(1, &region, 5).notifying());
     assert_eq!((net.now().as_ns(), word(&net, 1, &region, 0)), (0, 0));
-    assert_eq!(net.step(), Some((Rank(1), Event::Bell(at(1, &region, 0)))));
+    assert_eq!(net.step(), Some((Rank(1), SimEvent::Bell(at(1, &region, 0)))));
     assert_eq!((net.now().as_ns(), word(&net, 1, &region, 0)), (US, 5));
     let done = Completion { tag: tag(5), result: Ok(0) };
-    assert_eq!(net.step(), Some((Rank(0), Event::Completed(done))));
+    assert_eq!(net.step(), Some((Rank(0), SimEvent::Completed(done))));
     assert_eq!((net.now().as_ns(), net.in_flight(), net.step()), (2 * US, 0, None));
 }
 
 #[test]
 fn run_until_runs_every_due_event() {
-    let net = Net::new(Config::calm(1, 0));
+    let net = Net::new(SimConfig::calm(1, 0));
     let told = RefCell::new(Vec::new());
-    let mut actors = [|node: &Node<'_>, event: Event| told.borrow_mut().push((node.now(), event))];
+    let mut actors =
+        [|node: &SimNode<'_>, event: SimEvent| told.borrow_mut().push((node.now(), event))];
     let point = Instant::from_ns;
     net.node(Rank(0)).wake_at(point(300), 2);
     net.node(Rank(0)).wake_at(point(100), 1);
@@ -52,20 +53,23 @@ fn run_until_runs_every_due_event() {
     assert_eq!(net.next_due(), Some(point(300)));
     net.run_until(point(1_000), &mut actors);
     assert_eq!(net.now(), point(1_000));
-    assert_eq!(*told.borrow(), [(point(100), Event::Timer(1)), (point(300), Event::Timer(2))]);
+    assert_eq!(
+        *told.borrow(),
+        [(point(100), SimEvent::Timer(1)), (point(300), SimEvent::Timer(2))]
+    );
 }
 
 #[test]
 fn a_seed_is_the_same_run_each_time() {
     let run = |seed| {
-        let net = Net::new(Config { early: 200, ..Config::drawn(4, seed) });
+        let net = Net::new(SimConfig { early: 200, ..SimConfig::drawn(4, seed) });
         net.keep_log(10_000);
         let regions: Vec<Region> = (0..4).map(|rank| open(&net, rank, 64)).collect();
         let left = RefCell::new([20u64; 4]);
-        let actor = |node: &Node<'_>, event: Event| {
+        let actor = |node: &SimNode<'_>, event: SimEvent| {
             let own = node.rank().0;
             let left = &mut left.borrow_mut()[own as usize];
-            if *left > 0 && matches!(event, Event::Start | Event::Completed(_)) {
+            if *left > 0 && matches!(event, SimEvent::Start | SimEvent::Completed(_)) {
                 *left -= 1;
                 let peer = (own + 1 + *left as u32 % 3) % 4;
                 let from = local(&regions[own as usize], 0);
@@ -86,7 +90,7 @@ fn a_seed_is_the_same_run_each_time() {
 /// before the completion is detected.
 #[test]
 fn buffers_in_flight_are_in_use_until_the_completion() {
-    let net = Net::new(Config::calm(2, 0));
+    let net = Net::new(SimConfig::calm(2, 0));
     let (own, peer) = (open(&net, 0, 64), open(&net, 1, 64));
     let node = net.node(Rank(0));
     node.store(own.key, 0, 1).unwrap();
@@ -105,17 +109,17 @@ fn buffers_in_flight_are_in_use_until_the_completion() {
 
 #[test]
 fn an_early_put_has_read_its_source_and_not_landed() {
-    let net = Net::new(Config { early: 1000, ..Config::calm(2, 3) });
+    let net = Net::new(SimConfig { early: 1000, ..SimConfig::calm(2, 3) });
     assert!(!net.node(Rank(0)).capabilities().remote_completion);
     let (own, peer) = (open(&net, 0, 64), open(&net, 1, 64));
     let node = net.node(Rank(0));
     node.store(own.key, 0, 1).unwrap();
     node.post(&Op::put(local(&own, 0), at(1, &peer, 0), 64).tagged(tag(4)).notifying());
     let done = Completion { tag: tag(4), result: Ok(0) };
-    assert_eq!(net.step(), Some((Rank(0), Event::Completed(done))));
+    assert_eq!(net.step(), Some((Rank(0), SimEvent::Completed(done))));
     assert_eq!(word(&net, 1, &peer, 0), 0);
     node.store(own.key, 0, 2).unwrap();
-    assert_eq!(net.step(), Some((Rank(1), Event::Bell(at(1, &peer, 0)))));
+    assert_eq!(net.step(), Some((Rank(1), SimEvent::Bell(at(1, &peer, 0)))));
     assert_eq!((word(&net, 1, &peer, 0), net.in_flight()), (1, 0));
 }
 
@@ -123,7 +127,7 @@ fn an_early_put_has_read_its_source_and_not_landed() {
 fn a_torn_put_lands_in_pieces_and_rings_at_the_end() {
     let mut fronts = 0;
     for seed in 0..50 {
-        let net = Net::new(Config { torn: 1000, ..Config::calm(2, seed) });
+        let net = Net::new(SimConfig { torn: 1000, ..SimConfig::calm(2, seed) });
         let (own, peer) = (open(&net, 0, 64), open(&net, 1, 64));
         for offset in (0..64).step_by(8) {
             net.node(Rank(0)).store(own.key, offset, 1).unwrap();
@@ -131,10 +135,10 @@ fn a_torn_put_lands_in_pieces_and_rings_at_the_end() {
         let put = Op::put(local(&own, 0), at(1, &peer, 0), 64);
         net.node(Rank(0)).post(&put.notifying());
         let sum = || (0..64).step_by(8).map(|offset| word(&net, 1, &peer, offset)).sum::<u64>();
-        assert_eq!(net.step(), Some((Rank(0), Event::Nothing)));
+        assert_eq!(net.step(), Some((Rank(0), SimEvent::Nothing)));
         assert!((1..8).contains(&sum()), "{} words", sum());
         fronts += word(&net, 1, &peer, 0);
-        assert_eq!(net.step(), Some((Rank(1), Event::Bell(at(1, &peer, 0)))));
+        assert_eq!(net.step(), Some((Rank(1), SimEvent::Bell(at(1, &peer, 0)))));
         assert_eq!(sum(), 8);
     }
     assert!((5..45).contains(&fronts), "in either order: {fronts} of 50");
@@ -144,7 +148,7 @@ fn a_torn_put_lands_in_pieces_and_rings_at_the_end() {
 #[test]
 fn the_order_of_a_queue_is_kept_with_any_losses() {
     let violations = |reorder, seed| {
-        let net = Net::new(Config { reorder, early: 300, ..Config::drawn(3, seed) });
+        let net = Net::new(SimConfig { reorder, early: 300, ..SimConfig::drawn(3, seed) });
         net.keep_log(1_000);
         let (own, peers) = (open(&net, 0, 64), [open(&net, 1, 64), open(&net, 2, 64)]);
         let (mut posted, mut steps) = (0, 0);
@@ -172,7 +176,7 @@ fn the_order_of_a_queue_is_kept_with_any_losses() {
         drain(&net);
         let landed: Vec<u64> = records(&net)
             .iter()
-            .filter(|record| record.stage == Stage::Landed)
+            .filter(|record| record.stage == TraceStage::Landed)
             .map(|record| record.tag.to_bits())
             .collect();
         assert_eq!(landed.len(), 60, "each operation took effect once");
@@ -187,7 +191,7 @@ fn the_order_of_a_queue_is_kept_with_any_losses() {
 fn an_operation_lost_too_often_fails_and_may_have_landed() {
     let (mut failed, mut landed) = (0, 0);
     for seed in 0..200 {
-        let net = Net::new(Config { drop: 400, retries: 1, ..Config::calm(2, seed) });
+        let net = Net::new(SimConfig { drop: 400, retries: 1, ..SimConfig::calm(2, seed) });
         let region = open(&net, 1, 8);
         net.node(Rank(0)).post(&put_word(1, &region, 5));
         let done = completions(&drain(&net));
@@ -206,7 +210,7 @@ fn an_operation_lost_too_often_fails_and_may_have_landed() {
 
 #[test]
 fn a_completion_can_arrive_twice() {
-    let net = Net::new(Config { duplicate: 1000, ..Config::calm(2, 0) });
+    let net = Net::new(SimConfig { duplicate: 1000, ..SimConfig::calm(2, 0) });
     let region = open(&net, 1, 8);
     net.node(Rank(0)).post(&Op::atomic(Kind::FetchAdd, at(1, &region, 0), 3u64).tagged(tag(1)));
     let done = Completion { tag: tag(1), result: Ok(0) };
@@ -216,7 +220,7 @@ fn a_completion_can_arrive_twice() {
 
 #[test]
 fn a_death_is_reported_to_all_but_the_dead_node() {
-    let config = Config { detect_ns: 50 * US, ..Config::calm(3, 0) };
+    let config = SimConfig { detect_ns: 50 * US, ..SimConfig::calm(3, 0) };
     let net = Net::new(config);
     let regions: Vec<Region> = (0..3).map(|rank| open(&net, rank, 8)).collect();
     net.node(Rank(0)).post(&put_word(1, &regions[1], 5));
@@ -228,15 +232,18 @@ fn a_death_is_reported_to_all_but_the_dead_node() {
     let told = drain(&net);
     assert!(told.iter().all(|(_, rank, _)| *rank != 1), "{told:?}");
     let lost = AddrError::PeerLost { rank: Rank(1) };
-    let failed = Event::Completed(Completion { tag: tag(5), result: Err(lost) });
+    let failed = SimEvent::Completed(Completion { tag: tag(5), result: Err(lost) });
     assert!(told.contains(&(50 * US, 0, failed)), "{told:?}");
     for rank in [0, 2] {
-        let learnt = |(at, to, event): &(u64, u32, Event)| {
-            *to == rank && *event == Event::PeerLost(Rank(1)) && *at >= 50 * US
+        let learnt = |(at, to, event): &(u64, u32, SimEvent)| {
+            *to == rank && *event == SimEvent::PeerLost(Rank(1)) && *at >= 50 * US
         };
         assert!(told.iter().any(learnt), "{told:?}");
     }
-    assert!(told.contains(&(US, 2, Event::Bell(at(2, &regions[2], 0)))), "the put was under way");
+    assert!(
+        told.contains(&(US, 2, SimEvent::Bell(at(2, &regions[2], 0)))),
+        "the put was under way"
+    );
     // An operation that is posted later fails sooner.
     let start = net.now().as_ns();
     net.node(Rank(0)).post(&put_word(1, &regions[1], 5));
@@ -245,7 +252,7 @@ fn a_death_is_reported_to_all_but_the_dead_node() {
 
 #[test]
 fn a_cut_delays_messages_or_ends_them() {
-    let config = Config { retry_ns: 10 * US, retries: 3, ..Config::calm(4, 0) };
+    let config = SimConfig { retry_ns: 10 * US, retries: 3, ..SimConfig::calm(4, 0) };
     let net = Net::new(config);
     let regions: Vec<Region> = (0..4).map(|rank| open(&net, rank, 8)).collect();
     let sides = |rank: Rank| rank.0 < 2;
@@ -263,7 +270,7 @@ fn a_cut_delays_messages_or_ends_them() {
     net.cut(sides);
     net.run_until(
         net.now() + std::time::Duration::from_nanos(15 * US),
-        &mut [|_: &Node<'_>, _| {}],
+        &mut [|_: &SimNode<'_>, _| {}],
     );
     assert_eq!(word(&net, 3, &regions[3], 0), 0);
     net.heal();
@@ -273,20 +280,20 @@ fn a_cut_delays_messages_or_ends_them() {
 
 #[test]
 fn an_armed_endpoint_interrupts_once() {
-    let net = Net::new(Config::calm(2, 0));
+    let net = Net::new(SimConfig::calm(2, 0));
     let region = open(&net, 1, 8);
     let node = net.node(Rank(0));
     let mut endpoint = node.endpoint();
     assert!(endpoint.arm());
     assert_eq!(endpoint.post(&[put_word(1, &region, 1), put_word(1, &region, 2)]), 2);
     let told = drain(&net);
-    assert_eq!(told, [(2 * US, 0, Event::Interrupt)]);
+    assert_eq!(told, [(2 * US, 0, SimEvent::Interrupt)]);
     assert_eq!(endpoint.poll(&mut [Completion::EMPTY; 4]), 2);
 }
 
 #[test]
 fn a_node_reaches_its_own_memory_alone() {
-    let net = Net::new(Config::calm(2, 0));
+    let net = Net::new(SimConfig::calm(2, 0));
     let region = open(&net, 1, 8);
     let other = tsumugi_core::backend::execute(&net.node(Rank(0)), &put_word(1, &region, 1));
     assert_eq!(other, Err(AddrError::OtherNode { rank: Rank(1) }));
@@ -296,16 +303,16 @@ fn a_node_reaches_its_own_memory_alone() {
 #[test]
 #[should_panic(expected = "not re-entered")]
 fn a_network_is_not_re_entered() {
-    let net = Net::new(Config::calm(2, 0));
+    let net = Net::new(SimConfig::calm(2, 0));
     net.cut(|_| net.in_flight() > 0);
 }
 
 #[test]
 fn the_injection_limit_spaces_the_messages_of_a_node() {
-    let costs = |inject_ns| Machine { inject_ns, engine_ns: 10, ..Machine::FX100 };
+    let costs = |inject_ns| CostModel { inject_ns, engine_ns: 10, ..CostModel::FX100 };
     // The time at which the last of 16 puts, two of each rank of a node, has ended.
     let ended = |inject_ns| {
-        let net = Net::new(Config::big(16, costs(inject_ns)));
+        let net = Net::new(SimConfig::big(16, costs(inject_ns)));
         let region = open(&net, 8, 8);
         for rank in 0..8 {
             (0..2).for_each(|_| net.node(Rank(rank)).post(&put_word(8, &region, 1)));

@@ -7,7 +7,7 @@ use std::fs;
 use std::process::{Command, Output};
 use tsumugi_core::mem::Width;
 use tsumugi_core::op::Op;
-use tsumugi_core::sim::{Config, check, few};
+use tsumugi_core::sim::{SimConfig, check, few};
 use tsumugi_core::time::Clock;
 
 const FAILS: &str = "TSUMUGI_TEST_FAILS";
@@ -16,7 +16,7 @@ const FAILS: &str = "TSUMUGI_TEST_FAILS";
 #[test]
 fn one_seed_of_ten_fails() {
     check(0..10, |seed| {
-        let net = Net::new(Config::calm(2, seed));
+        let net = Net::new(SimConfig::calm(2, seed));
         let region = open(&net, 1, 8);
         net.node(Rank(0)).post(&Op::put_word(at(1, &region, 0), Width::W8, seed));
         drain(&net);
@@ -28,7 +28,7 @@ fn one_seed_of_ten_fails() {
 #[test]
 fn a_loss_fails() {
     check(0..10, |seed| {
-        let net = Net::new(Config { drop: 30, duplicate: 300, ..Config::drawn(2, seed) });
+        let net = Net::new(SimConfig { drop: 30, duplicate: 300, ..SimConfig::drawn(2, seed) });
         let region = open(&net, 1, 8);
         for _ in 0..few(32) {
             let begin = net.now();

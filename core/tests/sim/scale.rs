@@ -6,14 +6,14 @@ use super::coll::{Member, members};
 use super::messages::rank::{Actors, Rooms, Sizes};
 use super::*;
 use std::cell::Cell;
-use tsumugi_core::am::Bell;
-use tsumugi_core::sim::Config;
+use tsumugi_core::am::DoorbellOrder;
+use tsumugi_core::sim::SimConfig;
 use tsumugi_core::time::Clock;
 
 #[test]
 fn barriers_and_sums_reach_all_ranks() {
     for &nodes in SIZES {
-        let net = Net::new(Config::drawn(nodes as u32, nodes));
+        let net = Net::new(SimConfig::drawn(nodes as u32, nodes));
         let begun = Cell::new(0);
         let mut members = members(&net, &begun);
         let events = net.run(&mut members);
@@ -25,7 +25,7 @@ fn barriers_and_sums_reach_all_ranks() {
 #[test]
 fn messages_reach_all_ranks() {
     for &nodes in SIZES {
-        let net = Net::new(Config::drawn(nodes as u32, nodes));
+        let net = Net::new(SimConfig::drawn(nodes as u32, nodes));
         let sizes = Sizes {
             ranks: 20,
             apart: 0,
@@ -37,7 +37,7 @@ fn messages_reach_all_ranks() {
             messages: 8,
             time_limits: true,
             looks_again: false,
-            bell: Bell::AfterCell,
+            bell: DoorbellOrder::AfterCell,
             layered: false,
         };
         let mut rooms = Rooms::new(sizes, nodes as u32);

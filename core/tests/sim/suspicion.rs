@@ -6,7 +6,7 @@ use std::time::Duration;
 use tsumugi_conformance::Seeded;
 use tsumugi_core::mem::{AddrError, LocalAddr, Width};
 use tsumugi_core::op::{Kind, Op};
-use tsumugi_core::sim::{Actor, Config, Parting, check};
+use tsumugi_core::sim::{Actor, NetPartition, SimConfig, check};
 use tsumugi_core::tag::Tag;
 use tsumugi_core::time::{Clock, Instant};
 
@@ -19,7 +19,7 @@ fn add(rank: u32, region: &Region, tag: u64) -> Op {
 /// Two nodes with a word each, posted operations of each to the other under way, and a cut
 /// between them.
 fn parted() -> (Net, Vec<Region>) {
-    let net = Net::new(Config { retry_ns: 10 * US, ..Config::calm(2, 0) });
+    let net = Net::new(SimConfig { retry_ns: 10 * US, ..SimConfig::calm(2, 0) });
     let regions: Vec<Region> = (0..2).map(|rank| open(&net, rank, 64)).collect();
     net.cut(|rank| rank.0 == 1);
     net.node(Rank(0)).post(&add(1, &regions[1], 1));
@@ -31,9 +31,9 @@ fn word(net: &Net, rank: u32, region: &Region) -> u64 {
     net.node(Rank(rank)).load(region.key, 0).unwrap()
 }
 
-fn advance(net: &Net, us: u64) -> Vec<(u64, u32, Event)> {
+fn advance(net: &Net, us: u64) -> Vec<(u64, u32, SimEvent)> {
     let told = RefCell::new(Vec::new());
-    let note = |node: &Node<'_>, event| {
+    let note = |node: &SimNode<'_>, event| {
         told.borrow_mut().push((node.now().as_ns(), node.rank().0, event));
     };
     net.run_until(net.now() + Duration::from_micros(us), &mut [note; 2]);
@@ -47,7 +47,9 @@ fn operations_of_a_node_that_was_given_up_are_refused() {
     net.give_up(Rank(0), Rank(1));
     assert!(net.is_lost(Rank(0), Rank(1)) && !net.is_lost(Rank(1), Rank(0)));
     let told = advance(&net, 5);
-    assert!(told.iter().any(|(_, rank, event)| (*rank, *event) == (0, Event::PeerLost(Rank(1)))));
+    assert!(
+        told.iter().any(|(_, rank, event)| (*rank, *event) == (0, SimEvent::PeerLost(Rank(1))))
+    );
     let lost = |rank| Err(AddrError::PeerLost { rank: Rank(rank) });
     assert_eq!(completions(&told), [Completion { tag: Tag::from_bits(1), result: lost(1) }]);
     net.heal();
@@ -76,18 +78,18 @@ fn a_node_that_was_given_up_is_not_reported_dead_again() {
     advance(&net, 50);
     net.kill(Rank(1));
     let told = drain(&net);
-    assert!(told.iter().all(|(_, _, event)| !matches!(event, Event::PeerLost(_))), "{told:?}");
+    assert!(told.iter().all(|(_, _, event)| !matches!(event, SimEvent::PeerLost(_))), "{told:?}");
     assert_eq!(net.in_flight(), 0);
 }
 
 #[test]
 fn a_buffer_is_not_written_after_its_get_has_ended() {
-    let net = Net::new(Config::calm(2, 0));
+    let net = Net::new(SimConfig::calm(2, 0));
     let (own, other) = (open(&net, 0, 64), open(&net, 1, 64));
     net.node(Rank(1)).store(other.key, 0, 7).unwrap();
     let local = LocalAddr { key: own.key, offset: 0 };
     net.node(Rank(0)).post(&Op::get(at(1, &other, 0), local, 8));
-    net.run_until(Instant::from_ns(1_500), &mut [|_: &Node<'_>, _| {}]);
+    net.run_until(Instant::from_ns(1_500), &mut [|_: &SimNode<'_>, _| {}]);
     net.give_up(Rank(0), Rank(1));
     assert_eq!(completions(&drain(&net)).len(), 1);
     assert_eq!(word(&net, 0, &own), 0);
@@ -106,7 +108,7 @@ struct Poster<'r> {
 }
 
 impl Poster<'_> {
-    fn post(&mut self, node: &Node<'_>) {
+    fn post(&mut self, node: &SimNode<'_>) {
         while self.left > 0 && self.open.len() < 6 {
             self.left -= 1;
             let count = self.regions.len() as u64;
@@ -132,9 +134,9 @@ impl Poster<'_> {
 }
 
 impl Actor for Poster<'_> {
-    fn on_event(&mut self, node: &Node<'_>, event: Event) {
+    fn on_event(&mut self, node: &SimNode<'_>, event: SimEvent) {
         match event {
-            Event::Completed(done) => {
+            SimEvent::Completed(done) => {
                 let number = done.tag.to_bits();
                 let Some(at) = self.open.iter().position(|open| *open == number) else {
                     let is_repeat = number >> 8 < self.number && node.net().config().duplicate > 0;
@@ -148,7 +150,7 @@ impl Actor for Poster<'_> {
                     assert!(node.net().is_lost(node.rank(), to), "{to} is not lost");
                 }
             }
-            Event::PeerLost(rank) => {
+            SimEvent::PeerLost(rank) => {
                 let key = self.regions[node.rank().0 as usize].key;
                 let word = node.load(key, u64::from(rank.0) * LINE).unwrap();
                 self.was[rank.0 as usize] = Some(word);
@@ -163,7 +165,7 @@ fn all_end_and_none_is_let_in(seed: u64) {
     let mut draw = Seeded(seed);
     let nodes = 2 + draw.below(5) as u32;
     let mut config =
-        Config { early: [0, 400][draw.below(2) as usize], ..Config::drawn(nodes, seed) };
+        SimConfig { early: [0, 400][draw.below(2) as usize], ..SimConfig::drawn(nodes, seed) };
     if config.early > 0 {
         config.reorder = false;
     }
@@ -181,7 +183,7 @@ fn all_end_and_none_is_let_in(seed: u64) {
             was: vec![None; nodes as usize],
         })
         .collect();
-    let parting = Parting::drawn(nodes, seed, 100_000, Rank(draw.below(nodes.into()) as u32));
+    let parting = NetPartition::drawn(nodes, seed, 100_000, Rank(draw.below(nodes.into()) as u32));
     net.start(&mut posters);
     parting.run(&net, &mut posters, |_, _| {});
     net.run_until(Instant::from_ns(u64::MAX), &mut posters);

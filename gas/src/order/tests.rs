@@ -5,6 +5,7 @@ extern crate std;
 use super::*;
 use std::vec;
 use std::vec::Vec;
+use tsumugi_core::random::SplitMix64;
 
 macro_rules! order {
     ($order:ident, $operations:expr, $conditions:expr) => {
@@ -157,13 +158,8 @@ fn handles_equal_those_of_acp() {
 /// Random operations, compared with a list that is searched.
 fn random(seed: u64) {
     order!(order, 16, 24);
-    let mut state = seed.wrapping_mul(2).wrapping_add(1);
-    let mut draw = |bound: u64| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state % bound
-    };
+    let mut random = SplitMix64::new(seed);
+    let mut draw = |bound: u64| random.below(bound);
     // The issued operations, each with the operations for which it still waits; and the running
     // operations.
     let mut waits: Vec<(Handle, Vec<Handle>)> = Vec::new();

@@ -4,7 +4,9 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use tsumugi_conformance::Seeded;
 use tsumugi_core::mem::{Access as MemoryAccess, AddrError, Rank, RegionKey, RemoteAddr};
-use tsumugi_core::sim::{Actor, Config, Event, Net, Node, Parting, Seeds, check, few};
+use tsumugi_core::sim::{
+    Actor, Net, NetPartition, Seeds, SimConfig, SimEvent, SimNode, check, few,
+};
 #[cfg(debug_assertions)]
 use tsumugi_core::sync::with_mutant;
 use tsumugi_core::tag::Tag;
@@ -98,7 +100,7 @@ impl Member {
         begun.is_ok()
     }
 
-    fn drive(&mut self, node: &Node<'_>) {
+    fn drive(&mut self, node: &SimNode<'_>) {
         for (index, vertex) in self.vertices.iter_mut().enumerate() {
             let load = |addr: RemoteAddr| node.load(addr.key, addr.offset);
             vertex.handle_words(load).unwrap();
@@ -111,7 +113,7 @@ impl Member {
     }
 
     /// Makes one move, if one is possible.
-    fn moves(&mut self, node: &Node<'_>) -> bool {
+    fn moves(&mut self, node: &SimNode<'_>) -> bool {
         if self.stages == [Stage::Rest; 2] && self.left > 0 {
             self.left -= 1;
             let target = Rank(self.draw.below(self.ranks.into()) as u32);
@@ -122,7 +124,7 @@ impl Member {
         (0..2).any(|index| self.access_moves(node, index))
     }
 
-    fn access_moves(&mut self, node: &Node<'_>, index: usize) -> bool {
+    fn access_moves(&mut self, node: &SimNode<'_>, index: usize) -> bool {
         let (access, door) = (&mut self.accesses[index], &mut self.door);
         let stage = self.stages[index];
         let after = |ns| Instant::from_ns(node.now().as_ns() + ns);
@@ -184,9 +186,9 @@ impl Member {
 }
 
 impl Actor for Member {
-    fn on_event(&mut self, node: &Node<'_>, event: Event) {
+    fn on_event(&mut self, node: &SimNode<'_>, event: SimEvent) {
         match event {
-            Event::Completed(done) => {
+            SimEvent::Completed(done) => {
                 let (who, id) = (done.tag.to_bits() >> 32, done.tag.to_bits() as u32);
                 if let Some(access) = self.accesses.get_mut(who as usize) {
                     access.handle_completed(&mut self.door, StepId::from_bits(id), done.result);
@@ -195,21 +197,21 @@ impl Actor for Member {
                     vertex.handle_completed(VertexStep::from_bits(id), done.result);
                 }
             }
-            Event::Timer(token) if token < 2 => {
+            SimEvent::Timer(token) if token < 2 => {
                 let index = token as usize;
                 let Stage::Held(want) = self.stages[index] else { panic!("{token}") };
                 self.held.borrow_mut().remove(want);
                 self.stages[index] = Stage::Going;
                 self.accesses[index].release(&mut self.door);
             }
-            Event::Timer(token) => {
+            SimEvent::Timer(token) => {
                 let index = token as usize - 2;
                 if let Stage::Asking { want, .. } = self.stages[index] {
                     self.stages[index] = Stage::Asking { want, is_pausing: false };
                 }
                 self.accesses[index].handle_wake(&mut self.door, 0);
             }
-            Event::PeerLost(rank) => self.lost = Some(rank),
+            SimEvent::PeerLost(rank) => self.lost = Some(rank),
             _ => {}
         }
         self.drive(node);
@@ -259,7 +261,7 @@ fn all_end(seed: u64) {
     let design = DESIGNS[draw.below(3) as usize];
     let ranks = 1 + few(draw.below(12)) as u32;
     let plan = plan(design, ranks, &mut draw);
-    let net = Net::new(Config { in_flight_max: 64, ..Config::drawn(ranks, seed) });
+    let net = Net::new(SimConfig { in_flight_max: 64, ..SimConfig::drawn(ranks, seed) });
     let mut members = members(&net, plan, seed);
     net.start(&mut members);
     // A run that takes longer than this never ends.
@@ -295,7 +297,7 @@ fn a_death_ends_every_access() {
         let ranks = 2 + few(draw.below(11)) as u32;
         let design = DESIGNS[draw.below(3) as usize];
         let plan = plan(design, ranks, &mut draw);
-        let net = Net::new(Config { in_flight_max: 64, ..Config::drawn(ranks, seed) });
+        let net = Net::new(SimConfig { in_flight_max: 64, ..SimConfig::drawn(ranks, seed) });
         let mut members = members(&net, plan, seed);
         let dead = Rank(draw.below(ranks.into()) as u32);
         net.start(&mut members);
@@ -327,10 +329,10 @@ fn parted(seed: u64) -> u32 {
     let ranks = 2 + few(draw.below(9)) as u32;
     let design = DESIGNS[draw.below(3) as usize];
     let plan = plan(design, ranks, &mut draw);
-    let net = Net::new(Config { in_flight_max: 64, ..Config::drawn(ranks, seed) });
+    let net = Net::new(SimConfig { in_flight_max: 64, ..SimConfig::drawn(ranks, seed) });
     let mut members = members(&net, plan, seed);
     let stays = Rank(draw.below(ranks.into()) as u32);
-    let parting = Parting::drawn(ranks, seed, 200_000, stays);
+    let parting = NetPartition::drawn(ranks, seed, 200_000, stays);
     net.start(&mut members);
     parting.run(&net, &mut members, |members, ended| {
         for stage in members[ended.0 as usize].stages {
@@ -366,7 +368,7 @@ fn an_access_that_would_wait_for_itself_is_refused() {
         (LockDesign::Tree, AccessRefused::OtherSide { side: GroupSide::Exclusive }),
         (LockDesign::Global, AccessRefused::OneLock),
     ] {
-        let net = Net::new(Config::calm(1, 1));
+        let net = Net::new(SimConfig::calm(1, 1));
         let plan = plan(design, 1, &mut Seeded(1));
         let mut member = members(&net, plan, 1).pop().unwrap();
         (member.left, member.ranks) = (0, 1);

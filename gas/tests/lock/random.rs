@@ -5,7 +5,9 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use tsumugi_conformance::Seeded;
 use tsumugi_core::mem::{Access, AddrError, Rank, RegionKey, RemoteAddr};
-use tsumugi_core::sim::{Actor, Config, Event, Net, Node, Parting, Seeds, check, few};
+use tsumugi_core::sim::{
+    Actor, Net, NetPartition, Seeds, SimConfig, SimEvent, SimNode, check, few,
+};
 #[cfg(debug_assertions)]
 use tsumugi_core::sync::with_mutant;
 use tsumugi_core::tag::Tag;
@@ -62,7 +64,7 @@ impl Claimant {
         self.ended.is_ok() && self.left == 0 && !self.is_inside
     }
 
-    fn begin(&mut self, node: &Node<'_>) {
+    fn begin(&mut self, node: &SimNode<'_>) {
         self.left -= 1;
         self.number += 1;
         let (key, offset) = (self.lock.nodes.key, self.lock.nodes.offset);
@@ -81,7 +83,7 @@ impl Claimant {
         }
     }
 
-    fn enter(&mut self, node: &Node<'_>) {
+    fn enter(&mut self, node: &SimNode<'_>) {
         let mut inside = self.inside.borrow_mut();
         let alone = self.mode == LockMode::Exclusive;
         assert!(inside.writers == 0, "{} goes in to a writer", node.rank());
@@ -107,7 +109,7 @@ impl Claimant {
         self.is_inside = false;
     }
 
-    fn drive(&mut self, node: &Node<'_>) {
+    fn drive(&mut self, node: &SimNode<'_>) {
         loop {
             if let Some(rank) = self.lost {
                 self.claim.handle_lost(rank);
@@ -151,20 +153,20 @@ impl Claimant {
 }
 
 impl Actor for Claimant {
-    fn on_event(&mut self, node: &Node<'_>, event: Event) {
+    fn on_event(&mut self, node: &SimNode<'_>, event: SimEvent) {
         match event {
-            Event::Completed(done) if done.tag.to_bits() >> 32 == self.number => {
+            SimEvent::Completed(done) if done.tag.to_bits() >> 32 == self.number => {
                 let id = StepId::from_bits(done.tag.to_bits() as u32);
                 self.claim.handle_completed(id, done.result);
             }
-            Event::Timer(token) if token == self.number << 1 && self.is_inside => {
+            SimEvent::Timer(token) if token == self.number << 1 && self.is_inside => {
                 self.exit();
                 self.claim.release();
             }
-            Event::Timer(token) if token == self.number << 1 | 1 => {
+            SimEvent::Timer(token) if token == self.number << 1 | 1 => {
                 self.claim.leave();
             }
-            Event::PeerLost(rank) => self.lost = Some(rank),
+            SimEvent::PeerLost(rank) => self.lost = Some(rank),
             _ => {}
         }
         self.drive(node);
@@ -191,7 +193,7 @@ fn all_end(seed: u64) {
     let mut draw = Seeded(seed);
     let nodes = 2 + few(draw.below(7)) as u32;
     let kind = KINDS[draw.below(4) as usize];
-    let net = Net::new(Config::drawn(nodes, seed));
+    let net = Net::new(SimConfig::drawn(nodes, seed));
     let (_, mut claimants, inside) = claimants(&net, kind, seed);
     net.run(&mut claimants);
     for (rank, claimant) in claimants.iter().enumerate() {
@@ -226,9 +228,9 @@ fn parted(seed: u64) -> u32 {
     let mut draw = Seeded(seed);
     let nodes = 2 + few(draw.below(6)) as u32;
     let kind = KINDS[draw.below(4) as usize];
-    let net = Net::new(Config::drawn(nodes, seed));
+    let net = Net::new(SimConfig::drawn(nodes, seed));
     let (lock, mut ranks, inside) = claimants(&net, kind, seed);
-    let parting = Parting::drawn(nodes, seed, 200_000, Rank(0));
+    let parting = NetPartition::drawn(nodes, seed, 200_000, Rank(0));
     net.start(&mut ranks);
     parting.run(&net, &mut ranks, |ranks, ended| {
         let claimant = &mut ranks[ended.0 as usize];
@@ -280,7 +282,7 @@ fn a_death_ends_every_claim_and_the_next_epoch_is_free() {
         let mut draw = Seeded(seed);
         let nodes = 3 + few(draw.below(5)) as u32;
         let kind = KINDS[draw.below(4) as usize];
-        let net = Net::new(Config::drawn(nodes, seed));
+        let net = Net::new(SimConfig::drawn(nodes, seed));
         let (lock, mut ranks, inside) = claimants(&net, kind, seed);
         let dead = Rank(1 + draw.below(u64::from(nodes) - 1) as u32);
         net.start(&mut ranks);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tsumugi_core::backend::{Domain, LoadStore, Loopback, execute};
 use tsumugi_core::mem::{Access, AddrError, Need, Rank, RegionKey, RemoteAddr};
 use tsumugi_core::op::{Kind as OpKind, Op};
-use tsumugi_core::signal::{Lot, Until, Waiters};
+use tsumugi_core::signal::{ParkingLot, Until, Waiters};
 use tsumugi_core::wait::{Reason, Wait, Waker};
 use tsumugi_gas::lock::drive::{self, LockDriver, LockRefused};
 use tsumugi_gas::lock::{
@@ -58,7 +58,7 @@ unsafe fn wake(data: *const ()) {
 /// A rank that is a thread.
 struct Own<'a, L> {
     memory: &'a L,
-    lot: &'a Lot,
+    lot: &'a ParkingLot,
     waiters: &'a Waiters,
 }
 
@@ -106,7 +106,7 @@ impl Protected {
 }
 
 fn all_writes_count(kind: LockKind) {
-    let lots: [Lot; RANKS] = Default::default();
+    let lots: [ParkingLot; RANKS] = Default::default();
     let waiters: [Waiters; RANKS] = Default::default();
     let notify = |addr: RemoteAddr, at: NonNull<u8>| {
         let owner = addr.rank.0 as usize;

@@ -12,7 +12,7 @@ use tsumugi_core::mem::{
     Access as Rights, AddrError, LocalAddr, Rank, RegionKey, RemoteAddr, Width,
 };
 use tsumugi_core::op::{Kind, Op};
-use tsumugi_core::sim::{Actor, Event, Net, Node};
+use tsumugi_core::sim::{Actor, Net, SimEvent, SimNode};
 use tsumugi_core::tag::Tag;
 use tsumugi_core::time::Instant;
 use tsumugi_gas::page::{
@@ -112,7 +112,7 @@ impl Desk {
     }
 
     /// Lets ULTs that were spawned since begin.
-    pub fn go_on(&mut self, node: &Node<'_>) {
+    pub fn go_on(&mut self, node: &SimNode<'_>) {
         self.drive(node);
     }
 
@@ -120,7 +120,7 @@ impl Desk {
         self.ults.iter().all(|ult| ult.left == 0 && matches!(ult.task, Task::None))
     }
 
-    fn drive(&mut self, node: &Node<'_>) {
+    fn drive(&mut self, node: &SimNode<'_>) {
         for number in 0..self.ults.len() {
             self.run(node, number);
         }
@@ -132,7 +132,7 @@ impl Desk {
     }
 
     /// Runs a ULT until it waits.
-    fn run(&mut self, node: &Node<'_>, number: usize) {
+    fn run(&mut self, node: &SimNode<'_>, number: usize) {
         loop {
             let rank = node.rank();
             let ult = &mut self.ults[number];
@@ -187,7 +187,7 @@ impl Desk {
         }
     }
 
-    pub fn pause(&mut self, node: &Node<'_>, number: usize, by: Option<Rank>) {
+    pub fn pause(&mut self, node: &SimNode<'_>, number: usize, by: Option<Rank>) {
         let ult = &mut self.ults[number];
         ult.pauses_for = by;
         ult.paused = true;
@@ -196,7 +196,7 @@ impl Desk {
     }
 
     /// Uses a page that stays where it is.
-    pub fn access(&mut self, node: &Node<'_>, number: usize, entry: DirectoryEntry) {
+    pub fn access(&mut self, node: &SimNode<'_>, number: usize, entry: DirectoryEntry) {
         let ult = &self.ults[number];
         let bytes = self.layout.bytes(entry);
         let op = match ult.does {
@@ -229,7 +229,7 @@ impl Desk {
         self.queue.push_back(op.tagged(Tag::from_bits(ult.sequence << 8 | number as u64)));
     }
 
-    fn completed(&mut self, node: &Node<'_>, done: Completion) {
+    fn completed(&mut self, node: &SimNode<'_>, done: Completion) {
         let (number, sequence) = (done.tag.to_bits() & 0xff, done.tag.to_bits() >> 8);
         let is_given_up = self.is_given_up(node);
         let ult = &mut self.ults[number as usize];
@@ -285,13 +285,13 @@ impl Desk {
 
     /// Whether another rank has given this one up. From then on its reads may be old and its writes
     /// lost, until it learns so.
-    fn is_given_up(&self, node: &Node<'_>) -> bool {
+    fn is_given_up(&self, node: &SimNode<'_>) -> bool {
         let mut others = (0..self.layout.shape().homes.ranks()).map(Rank);
         others.any(|by| node.net().is_lost(by, self.rank))
     }
 
     /// Ends a task.
-    pub fn end(&mut self, node: &Node<'_>, number: usize, error: Option<AddrError>) {
+    pub fn end(&mut self, node: &SimNode<'_>, number: usize, error: Option<AddrError>) {
         let is_given_up = self.is_given_up(node);
         let ult = &mut self.ults[number];
         let mut log = self.log.borrow_mut();
@@ -337,11 +337,11 @@ impl Desk {
 }
 
 impl Actor for Desk {
-    fn on_event(&mut self, node: &Node<'_>, event: Event) {
+    fn on_event(&mut self, node: &SimNode<'_>, event: SimEvent) {
         match event {
-            Event::Completed(done) => self.completed(node, done),
-            Event::Timer(number) if number > LETTERS => self.receive(node, number),
-            Event::Timer(number) => {
+            SimEvent::Completed(done) => self.completed(node, done),
+            SimEvent::Timer(number) if number > LETTERS => self.receive(node, number),
+            SimEvent::Timer(number) => {
                 let ult = &mut self.ults[number as usize];
                 ult.paused = false;
                 let result = match ult.pauses_for.take() {
@@ -357,7 +357,7 @@ impl Actor for Desk {
                     Task::None | Task::Free => unreachable!("the task does not pause"),
                 }
             }
-            Event::PeerLost(rank) => {
+            SimEvent::PeerLost(rank) => {
                 self.lost.push(rank);
                 if self.mail.is_some() {
                     self.mourn(node, rank);

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use tsumugi_conformance::Seeded;
 use tsumugi_core::mem::{AddrError, LocalAddr, Rank};
 use tsumugi_core::op::Op;
-use tsumugi_core::sim::Node;
+use tsumugi_core::sim::SimNode;
 use tsumugi_core::sync::mutant;
 use tsumugi_core::time::Instant;
 use tsumugi_gas::page::message::{DirectoryMessage, Enter, Home, PageAccess, Requester};
@@ -52,7 +52,7 @@ impl Mail {
         Rc::new(RefCell::new(Self { letters: HashMap::new(), sent: LETTERS, draw }))
     }
 
-    fn send(&mut self, node: &Node<'_>, to: Rank, page: PageId, message: DirectoryMessage) {
+    fn send(&mut self, node: &SimNode<'_>, to: Rank, page: PageId, message: DirectoryMessage) {
         self.sent += 1;
         self.letters.insert(self.sent, Letter { from: node.rank(), page, message });
         let slow = if self.draw.below(20) == 0 { 100_000 } else { 5_000 };
@@ -97,7 +97,7 @@ impl Post {
 
 impl Desk {
     /// Continues a request; false if it waits.
-    pub fn ask(&mut self, node: &Node<'_>, number: usize, asked: Asked) -> bool {
+    pub fn ask(&mut self, node: &SimNode<'_>, number: usize, asked: Asked) -> bool {
         let (layout, does) = (self.layout, self.ults[number].does);
         let page = does.page();
         let home = layout.home(page);
@@ -147,7 +147,7 @@ impl Desk {
     }
 
     /// Handles a message.
-    pub fn receive(&mut self, node: &Node<'_>, number: u64) {
+    pub fn receive(&mut self, node: &SimNode<'_>, number: u64) {
         let letter = self.by_mail().mail.borrow_mut().letters.remove(&number);
         let Letter { from, page, message } = letter.expect("each message arrives once");
         if self.lost.contains(&from) {
@@ -192,7 +192,7 @@ impl Desk {
     }
 
     /// Handles the death of a rank.
-    pub fn mourn(&mut self, node: &Node<'_>, rank: Rank) {
+    pub fn mourn(&mut self, node: &SimNode<'_>, rank: Rank) {
         let pages: Vec<_> = self.by_mail().homes.keys().copied().collect();
         for page in pages {
             self.by_mail().homes.get_mut(&page).expect("the home exists").handle_lost(rank);
@@ -201,7 +201,7 @@ impl Desk {
     }
 
     /// Handles the end of an access of a ULT, or of a copy.
-    pub fn used(&mut self, node: &Node<'_>, number: usize, asked: Asked, ok: bool) {
+    pub fn used(&mut self, node: &SimNode<'_>, number: usize, asked: Asked, ok: bool) {
         let does = self.ults[number].does;
         let (page, slots) = (does.page(), self.layout.shape().slots);
         let home = self.layout.home(page);
@@ -229,7 +229,7 @@ impl Desk {
         }
     }
 
-    fn permitted(&mut self, node: &Node<'_>, number: usize, entry: DirectoryEntry) {
+    fn permitted(&mut self, node: &SimNode<'_>, number: usize, entry: DirectoryEntry) {
         let rank = node.rank();
         let free = (0..self.layout.shape().frames).find(|frame| {
             let (at, bit) = self.layout.bit(rank, *frame);
@@ -248,14 +248,14 @@ impl Desk {
         self.post(number, Part::Bytes, op);
     }
 
-    fn set_taken(&self, node: &Node<'_>, frame: u32, is_taken: bool) {
+    fn set_taken(&self, node: &SimNode<'_>, frame: u32, is_taken: bool) {
         let (at, bit) = self.layout.bit(node.rank(), frame);
         let bits = node.load(at.key, at.offset).unwrap();
         assert_ne!(bits & bit != 0, is_taken, "frame {frame} of {}", node.rank());
         node.store(at.key, at.offset, bits ^ bit).unwrap();
     }
 
-    fn home_sends(&mut self, node: &Node<'_>, page: PageId) {
+    fn home_sends(&mut self, node: &SimNode<'_>, page: PageId) {
         let post = self.by_mail();
         let home = post.homes.get_mut(&page).expect("its home");
         while let Some((to, message)) = home.poll() {
@@ -263,7 +263,7 @@ impl Desk {
         }
     }
 
-    fn send(&mut self, node: &Node<'_>, to: Rank, page: PageId, message: DirectoryMessage) {
+    fn send(&mut self, node: &SimNode<'_>, to: Rank, page: PageId, message: DirectoryMessage) {
         self.by_mail().mail.borrow_mut().send(node, to, page, message);
     }
 

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use tsumugi_conformance::Seeded;
 use tsumugi_conformance::history::{What, check_counter, check_register};
 use tsumugi_core::mem::Rank;
-use tsumugi_core::sim::{Config, Net, Parting, Seeds, check};
+use tsumugi_core::sim::{Net, NetPartition, Seeds, SimConfig, check};
 #[cfg(debug_assertions)]
 use tsumugi_core::sync::with_mutant;
 use tsumugi_core::time::Instant;
@@ -67,7 +67,7 @@ fn run(seed: u64, by: By, death: Death) -> Log {
         By::Device => PageLayout::apart(shape, DIRECTORY, PAGES).unwrap(),
         By::Atomics | By::Messages => PageLayout::new(shape, PAGES, 0).unwrap(),
     };
-    let mut config = Config::drawn(ranks as u32, seed);
+    let mut config = SimConfig::drawn(ranks as u32, seed);
     if kill {
         // Sooner or later than the last operations of the dead rank arrive.
         config.detect_ns = [1_000, 1_000_000][draw.below(2) as usize];
@@ -102,7 +102,7 @@ fn run(seed: u64, by: By, death: Death) -> Log {
     }
     let stays = Rank(draw.below(ranks) as u32);
     if death == Death::Parted {
-        let parting = Parting::drawn(ranks as u32, seed, 400_000, stays);
+        let parting = NetPartition::drawn(ranks as u32, seed, 400_000, stays);
         log.borrow_mut().is_whole = false;
         parting.run(&net, &mut desks, |desks, rank| desks[rank.0 as usize].note_death());
     }

@@ -3,7 +3,7 @@
 
 use super::copies::trips;
 use super::rank::{Party, Room, Sizes};
-use tsumugi_core::sim::{Config, Net};
+use tsumugi_core::sim::{Net, SimConfig};
 use tsumugi_gas::address::GlobalAddr;
 use tsumugi_gas::control::ControlShape;
 use tsumugi_gas::machine::MachineEvent;
@@ -14,7 +14,7 @@ use tsumugi_gas::request::Copy;
 /// other copies are passed to the source.
 #[test]
 fn copies_of_medium_size_are_carried_by_the_caller() {
-    let net = Net::new(Config::calm(3, 0));
+    let net = Net::new(SimConfig::calm(3, 0));
     let sizes = Sizes { joined_bytes_max: 128, carried_bytes_max: 1024, ..Sizes::new(3) };
     let mut rooms: Vec<Room> = (0..3).map(|_| Room::new(&sizes)).collect();
     let mut parties: Vec<Party<'_>> = rooms
@@ -47,7 +47,7 @@ fn a_machine_ignores_the_old_content_of_its_tables() {
     for events in 0..20 {
         for is_cut_off in [true, false] {
             rooms.iter_mut().for_each(Room::empty);
-            let net = Net::new(Config::calm(3, 0));
+            let net = Net::new(SimConfig::calm(3, 0));
             let mut parties: Vec<Party<'_>> = rooms
                 .iter_mut()
                 .enumerate()
@@ -71,7 +71,7 @@ fn a_machine_ignores_the_old_content_of_its_tables() {
 /// Words for no operation are counted and have no other effect.
 #[test]
 fn words_for_no_operation_are_dropped() {
-    let net = Net::new(Config::calm(2, 0));
+    let net = Net::new(SimConfig::calm(2, 0));
     let sizes = Sizes::new(2);
     let mut room = Room::new(&sizes);
     let mut party = Party::new(&net, 0, &sizes, &mut room);

@@ -4,7 +4,7 @@ use super::rank::{Party, Room, Sizes};
 use super::*;
 use std::slice;
 use tsumugi_core::mem::Region;
-use tsumugi_core::sim::{Actor, Event as Told, Net, Node, check};
+use tsumugi_core::sim::{Actor, Net, SimEvent as Told, SimNode, check};
 use tsumugi_core::sync::mapped::AtomicU64;
 use tsumugi_core::time::Instant;
 use tsumugi_gas::address::GlobalAddr;
@@ -79,7 +79,7 @@ impl Program<'_> {
 }
 
 impl Actor for Program<'_> {
-    fn on_event(&mut self, _: &Node<'_>, event: Told) {
+    fn on_event(&mut self, _: &SimNode<'_>, event: Told) {
         self.party.on_event(event);
         self.go_on();
     }

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 use tsumugi_core::mem::{Rank, Region};
 use tsumugi_core::op::Kind;
-use tsumugi_core::sim::{Actor, Event as Told, Net, Node, Parting, check};
+use tsumugi_core::sim::{Actor, Net, NetPartition, SimEvent as Told, SimNode, check};
 use tsumugi_core::time::{Clock, Instant};
 use tsumugi_gas::address::GlobalAddr;
 use tsumugi_gas::error::AccessError;
@@ -244,7 +244,7 @@ type Issue =
     (GlobalRequest, Vec<Place>, Vec<Place>, Option<Vec<(Place, usize, Vec<u8>)>>, Option<u64>);
 
 impl Actor for Program<'_, '_> {
-    fn on_event(&mut self, _: &Node<'_>, event: Told) {
+    fn on_event(&mut self, _: &SimNode<'_>, event: Told) {
         self.party.on_event(event);
         self.take_outs();
         self.issue_some();
@@ -335,7 +335,7 @@ fn run(seed: u64, plan: Plan) {
     }
     let parting = plan.parts.then(|| {
         let stays = Rank(draw.below(u64::from(ranks)) as u32);
-        Parting::drawn(ranks, seed, 150_000, stays)
+        NetPartition::drawn(ranks, seed, 150_000, stays)
     });
     if let Some(parting) = &parting {
         parting.run(&net, &mut programs, |_, _| {});
@@ -482,7 +482,7 @@ fn a_carried_copy_needs_no_other_processor() {
 }
 
 fn count_trips(keeps_order: bool, carried_bytes_max: u64, of_third: u64) {
-    let net = Net::new(Config::calm(3, 0));
+    let net = Net::new(SimConfig::calm(3, 0));
     let sizes = Sizes { part_bytes_max: 1 << 20, keeps_order, ..Sizes::new(3) };
     let sizes = Sizes { carried_bytes_max, ..sizes };
     let mut rooms: Vec<Room> = (0..3).map(|_| Room::new(&sizes)).collect();
@@ -512,7 +512,7 @@ fn the_finished_blocks_of_a_failed_copy_have_landed() {
 }
 
 fn fail_behind_a_put() {
-    let net = Net::new(Config { early: 1000, ..Config::calm(2, 0) });
+    let net = Net::new(SimConfig { early: 1000, ..SimConfig::calm(2, 0) });
     let sizes = Sizes::new(2);
     let mut rooms = [Room::new(&sizes), Room::new(&sizes)];
     let [own, theirs] = &mut rooms;

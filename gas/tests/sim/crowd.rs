@@ -20,7 +20,7 @@ fn few_slots_for_all(
     near: bool,
     requests: impl Fn(&[GlobalAddr]) -> Vec<GlobalRequest>,
 ) {
-    let net = Net::new(Config::calm(RANKS, 0));
+    let net = Net::new(SimConfig::calm(RANKS, 0));
     let mut sizes = Sizes { near, ..Sizes::new(RANKS) };
     sizes.shape.copies = 4;
     let mut rooms: Vec<Room> = (0..RANKS).map(|_| Room::new(&sizes)).collect();

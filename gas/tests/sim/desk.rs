@@ -16,7 +16,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{JoinHandle, spawn};
 use tsumugi_core::mem::{Rank, RegionKey};
 use tsumugi_core::signal::Until;
-use tsumugi_core::sim::{Actor, Event as Told, Net, Node};
+use tsumugi_core::sim::{Actor, Net, SimEvent as Told, SimNode};
 use tsumugi_core::time::{Clock, Instant};
 use tsumugi_gas::address::{GlobalAddr, Split};
 use tsumugi_gas::container::{Store, free, malloc, nodes_bytes};
@@ -345,7 +345,7 @@ impl<'n> Desk<'n> {
 }
 
 impl Actor for Desk<'_> {
-    fn on_event(&mut self, _: &Node<'_>, event: Told) {
+    fn on_event(&mut self, _: &SimNode<'_>, event: Told) {
         self.party.on_event(event);
         self.go_on();
     }

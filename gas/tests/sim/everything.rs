@@ -23,7 +23,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 use tsumugi_core::backend::Domain;
 use tsumugi_core::mem::{Access, Rank, Region};
-use tsumugi_core::sim::{Net, Parting, check};
+use tsumugi_core::sim::{Net, NetPartition, check};
 use tsumugi_core::time::Instant;
 use tsumugi_gas::address::GlobalAddr;
 
@@ -132,7 +132,7 @@ fn run(seed: u64, fate: Fate) -> u64 {
         }
         Fate::Parted => {
             let stays = Rank(draw.below(u64::from(ranks)) as u32);
-            Parting::drawn(ranks, seed, 150_000, stays).run(&net, &mut programs, |_, _| {});
+            NetPartition::drawn(ranks, seed, 150_000, stays).run(&net, &mut programs, |_, _| {});
         }
     }
     let left = |program: &Program<'_, '_>| 16 * program.left + program.live.len() as u64;

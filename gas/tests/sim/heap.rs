@@ -5,7 +5,7 @@ use super::rank::{Party, Room, Sizes};
 use super::*;
 use std::collections::HashMap;
 use tsumugi_core::op::Kind;
-use tsumugi_core::sim::{Actor, Event as Told, Net, Node, check};
+use tsumugi_core::sim::{Actor, Net, SimEvent as Told, SimNode, check};
 use tsumugi_core::time::Instant;
 use tsumugi_gas::address::GlobalAddr;
 use tsumugi_gas::error::AccessError;
@@ -114,7 +114,7 @@ impl Program<'_> {
 }
 
 impl Actor for Program<'_> {
-    fn on_event(&mut self, _: &Node<'_>, event: Told) {
+    fn on_event(&mut self, _: &SimNode<'_>, event: Told) {
         self.party.on_event(event);
         self.take_outs();
         self.act();

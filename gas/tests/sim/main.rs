@@ -14,7 +14,7 @@ mod rank;
 mod tables;
 
 use tsumugi_conformance::Seeded;
-use tsumugi_core::sim::{Config, Seeds};
+use tsumugi_core::sim::{Seeds, SimConfig};
 
 /// The seeds that every commit tries anew.
 const SEEDS: Seeds = Seeds::new(1000);
@@ -24,8 +24,8 @@ const PLANTED: std::ops::Range<u64> = 0..1000;
 
 /// A network drawn from the seed. Half of them complete puts before they have
 /// landed; then each queue keeps its order.
-fn config(ranks: u32, seed: u64) -> Config {
-    let mut config = Config::drawn(ranks, seed);
+fn config(ranks: u32, seed: u64) -> SimConfig {
+    let mut config = SimConfig::drawn(ranks, seed);
     if Seeded(seed).below(2) == 0 {
         (config.early, config.reorder) = (500, false);
     }

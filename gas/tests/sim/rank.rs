@@ -6,7 +6,7 @@ use std::slice;
 use tsumugi_core::backend::{Completion, Domain, LoadStore, load_bytes};
 use tsumugi_core::mem::{Access, AddrError, LocalAddr, Need, Rank, Region, RegionKey, RemoteAddr};
 use tsumugi_core::op::Op;
-use tsumugi_core::sim::{Event as Told, Net, Node};
+use tsumugi_core::sim::{Net, SimEvent as Told, SimNode};
 use tsumugi_core::sync::mapped::AtomicU64;
 use tsumugi_core::tag::Tag;
 use tsumugi_gas::address::{GlobalAddr, REGIONS, Split};
@@ -55,7 +55,7 @@ pub struct Room {
 /// A machine on a node, and the operations that it has posted.
 pub struct Party<'n> {
     net: &'n Net,
-    pub node: Node<'n>,
+    pub node: SimNode<'n>,
     pub machine: GlobalMachine<'n>,
     pub control: RegionKey,
     /// Operations that a full queue has refused.

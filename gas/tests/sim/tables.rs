@@ -14,7 +14,7 @@ use std::time::Duration;
 use tsumugi_core::backend::Domain;
 use tsumugi_core::mem::{Access, Rank, Region};
 use tsumugi_core::op::Kind;
-use tsumugi_core::sim::{Actor, Event as Told, Net, Node, Parting, check};
+use tsumugi_core::sim::{Actor, Net, NetPartition, SimEvent as Told, SimNode, check};
 use tsumugi_core::time::Instant;
 use tsumugi_gas::address::{GlobalAddr, Split};
 use tsumugi_gas::error::AccessError;
@@ -214,7 +214,7 @@ impl Program<'_, '_> {
 }
 
 impl Actor for Program<'_, '_> {
-    fn on_event(&mut self, _: &Node<'_>, event: Told) {
+    fn on_event(&mut self, _: &SimNode<'_>, event: Told) {
         self.party.on_event(event);
         self.take_outs();
         self.act();
@@ -269,7 +269,7 @@ fn run(seed: u64, plan: Plan) -> (u64, u64) {
     }
     if plan.parts {
         let stays = Rank(draw.below(u64::from(ranks)) as u32);
-        Parting::drawn(ranks, seed, 150_000, stays).run(&net, &mut programs, |_, _| {});
+        NetPartition::drawn(ranks, seed, 150_000, stays).run(&net, &mut programs, |_, _| {});
     }
     let left = |program: &Program<'_, '_>| 16 * program.left + program.live.len() as u64;
     net.settle(PATIENCE, &mut programs, |all| all.iter().map(left).sum());
@@ -374,7 +374,7 @@ fn an_end_that_is_reported_to_no_rank_is_caught() {
 /// once, however often both are used.
 fn alternate() -> (u64, u64) {
     let ranks = 64;
-    let net = Net::new(Config::calm(ranks, 0));
+    let net = Net::new(SimConfig::calm(ranks, 0));
     let sizes = Sizes::new(ranks);
     let mut rooms: Vec<Room> = (0..ranks).map(|_| Room::new(&sizes)).collect();
     let mut parties: Vec<Party<'_>> = rooms

@@ -11,7 +11,7 @@ use std::io;
 use std::ops::Range;
 use std::os::fd::AsFd;
 use std::ptr::NonNull;
-use tsumugi_core::msg::{Side, Split, Thresholds};
+use tsumugi_core::msg::{Split, SplitSide, Thresholds};
 use tsumugi_core::sync::{AtomicU64, CachePadded, Ordering};
 
 /// The buffers of the giver and the taker, and the words by which parts are
@@ -65,7 +65,7 @@ impl CopyBench {
                 let opened = self.split.open(round as u32);
                 debug_assert!(opened, "the round before has closed it");
                 ping_pong.ask(round);
-                self.share(round, Side::Sender, bytes);
+                self.share(round, SplitSide::Sender, bytes);
                 // Release: pairs with the Acquire in `take`.
                 return self.done.store(round, Ordering::Release);
             }
@@ -107,7 +107,7 @@ impl CopyBench {
             }
             TransferMethod::Both => {
                 ping_pong.wait_asked(round)?;
-                self.share(round, Side::Receiver, bytes);
+                self.share(round, SplitSide::Receiver, bytes);
                 // Acquire: pairs with the Release in `give`.
                 ping_pong.wait(|| self.done.load(Ordering::Acquire) == round)?;
             }
@@ -153,7 +153,7 @@ impl CopyBench {
     }
 
     /// Copies the parts that this side claims.
-    fn share(&self, round: u64, side: Side, bytes: usize) {
+    fn share(&self, round: u64, side: SplitSide, bytes: usize) {
         let (from, to) = self.ends();
         self.split.share(round as u32, side, bytes as u64, SPLIT_LEAST, |part| {
             let (at, len) = (part.start as usize, (part.end - part.start) as usize);

@@ -27,10 +27,7 @@ fn release(area: &ExposedArea, block: NonNull<u8>, layout: Layout) {
 
 /// Pseudo-random numbers that are the same in every run.
 fn random(state: &mut u64) -> usize {
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    *state as usize
+    tsumugi_core::random::advance(state) as usize
 }
 
 #[test]

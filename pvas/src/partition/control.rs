@@ -10,9 +10,9 @@ use crate::distance::CorePlacement;
 use std::fmt;
 use tsumugi_core::boot::CARD_BYTES_MAX;
 use tsumugi_core::mem::{LocalRank, RegionKey, RegionTable};
-use tsumugi_core::signal::Lot;
+use tsumugi_core::signal::ParkingLot;
 use tsumugi_core::sync::{AtomicU8, AtomicU32, AtomicU64, CachePadded, Ordering};
-use tsumugi_core::wait::Bells;
+use tsumugi_core::wait::DoorbellSet;
 
 /// The largest number of regions that one rank can have registered at a time.
 pub const REGIONS_MAX: usize = RegionKey::INDEX_MAX;
@@ -43,8 +43,8 @@ pub struct ControlBlock {
     header: PartitionHeader,
     life: CachePadded<RankStatus>,
     regions: CachePadded<RegionTable<REGIONS_MAX>>,
-    lot: CachePadded<Lot>,
-    bells: Bells,
+    lot: CachePadded<ParkingLot>,
+    bells: DoorbellSet,
     /// Incremented by every worker that wakes.
     activity: CachePadded<AtomicU64>,
     boot: CachePadded<Boot>,
@@ -154,7 +154,7 @@ impl ControlBlock {
 
     /// Whether the rank has not been declared lost.
     pub fn is_alive(&self) -> bool {
-        !self.regions.is_struck()
+        !self.regions.is_marked_dead()
     }
 
     /// The table of the regions that the rank has registered.
@@ -165,13 +165,13 @@ impl ControlBlock {
 
     /// The table of the rank's waiters, through which peers notify them.
     #[inline(always)]
-    pub fn lot(&self) -> &Lot {
+    pub fn lot(&self) -> &ParkingLot {
         &self.lot
     }
 
     /// The doorbells of the rank's workers.
     #[inline(always)]
-    pub fn bells(&self) -> &Bells {
+    pub fn bells(&self) -> &DoorbellSet {
         &self.bells
     }
 
@@ -270,8 +270,8 @@ impl ControlBlock {
             ("header", std::mem::offset_of!(ControlBlock, life)),
             ("life", size_of::<CachePadded<RankStatus>>()),
             ("region table", size_of::<CachePadded<RegionTable<REGIONS_MAX>>>()),
-            ("lot", size_of::<CachePadded<Lot>>()),
-            ("bells", size_of::<Bells>()),
+            ("lot", size_of::<CachePadded<ParkingLot>>()),
+            ("bells", size_of::<DoorbellSet>()),
             ("activity", size_of::<CachePadded<AtomicU64>>()),
             ("card", size_of::<CachePadded<Boot>>()),
             ("distances", size_of::<CachePadded<CorePlacement>>()),
@@ -343,9 +343,9 @@ const LAYOUT: u64 = digest(&[
     std::mem::offset_of!(ControlBlock, collective),
     size_of::<RegionTable<1>>(),
     size_of::<RegionTable<2>>(),
-    size_of::<Lot>(),
-    size_of::<Bells>(),
-    Bells::WORKERS_MAX,
+    size_of::<ParkingLot>(),
+    size_of::<DoorbellSet>(),
+    DoorbellSet::WORKERS_MAX,
     REGIONS_MAX,
     REPORT_BYTES_MAX,
     COLLECTIVE_WORDS,

@@ -33,7 +33,7 @@ pub(crate) fn declare_lost_as<'c>(
 ) {
     if let Some(dead) = controls.clone().nth(local.0 as usize) {
         dead.set_state(RankState::Failed);
-        dead.regions().strike();
+        dead.regions().mark_dead();
     }
     for control in controls.clone() {
         break_off(rank, control);

@@ -8,7 +8,9 @@ use std::ptr::NonNull;
 use std::time::Duration;
 use tsumugi_core::backend::execute;
 use tsumugi_core::boot::{Bootstrap, CARD_BYTES_MAX};
-use tsumugi_core::mem::{Access, AddrError, LocalRank, Memory, Rank, RegionKey, RemoteAddr, Width};
+use tsumugi_core::mem::{
+    Access, AddrError, LocalRank, MemorySource, Rank, RegionKey, RemoteAddr, Width,
+};
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sync::mapped::{AtomicU64, Ordering};
 use tsumugi_pvas::cma::{self, CmaError};

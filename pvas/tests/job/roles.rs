@@ -11,7 +11,7 @@ use std::time::Duration;
 use tsumugi_core::backend::{LoadStore, execute};
 use tsumugi_core::boot::{BootError, Bootstrap, CARD_BYTES_MAX};
 use tsumugi_core::mem::{
-    Access, AddrError, LocalAddr, LocalRank, Memory, Need, Rank, RegionKey, RemoteAddr, Width,
+    Access, AddrError, LocalAddr, LocalRank, MemorySource, Need, Rank, RegionKey, RemoteAddr, Width,
 };
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::signal::{Until, Waiters};

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::net::Cards;
 use std::fmt;
 use std::sync::Arc;
-use tsumugi_backends::boot::Card;
+use tsumugi_backends::boot::RankCard;
 use tsumugi_core::boot::{BootError, Bootstrap, CARD_BYTES_MAX};
 use tsumugi_core::mem::Rank;
 use tsumugi_pvas::Nodes;
@@ -74,8 +74,8 @@ impl fmt::Debug for Exchange {
 }
 
 /// Fetches and parses a rank's card.
-pub(super) fn card_of(boot: &mut dyn Bootstrap, rank: Rank) -> Result<Card, Error> {
+pub(super) fn card_of(boot: &mut dyn Bootstrap, rank: Rank) -> Result<RankCard, Error> {
     let mut bytes = [0; CARD_BYTES_MAX];
     let len = boot.card(rank, &mut bytes)?;
-    Card::parse(&bytes[..len]).map_err(|error| Error::Card { rank, error })
+    RankCard::parse(&bytes[..len]).map_err(|error| Error::Card { rank, error })
 }

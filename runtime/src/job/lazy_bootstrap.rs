@@ -18,7 +18,7 @@ use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
-use tsumugi_backends::boot::Card;
+use tsumugi_backends::boot::RankCard;
 use tsumugi_core::boot::{BootError, CARD_BYTES_MAX, OpenBootstrap};
 use tsumugi_core::mem::Rank;
 use tsumugi_pvas::Nodes;
@@ -104,7 +104,7 @@ impl LazyBootstrap {
             let mut desk = self.desk();
             desk.wanted.pop_front();
             desk.fetched += 1;
-            let network = card.map(|Card { host, network, .. }| {
+            let network = card.map(|RankCard { host, network, .. }| {
                 let place = self.nodes.get().and_then(|nodes| nodes.place(rank));
                 let node = place.map_or(u32::MAX, |place| place.node);
                 desk.hosts.entry(node).or_insert_with(|| host.into_boxed_str());
@@ -196,10 +196,10 @@ impl fmt::Debug for LazyBootstrap {
     }
 }
 
-fn fetch(boot: &mut dyn OpenBootstrap, rank: Rank) -> Result<Card, BootError> {
+fn fetch(boot: &mut dyn OpenBootstrap, rank: Rank) -> Result<RankCard, BootError> {
     let mut bytes = [0; CARD_BYTES_MAX];
     let len = boot.card(rank, &mut bytes)?;
-    Card::parse(&bytes[..len]).map_err(|_| BootError::Garbled { what: "its card" })
+    RankCard::parse(&bytes[..len]).map_err(|_| BootError::Garbled { what: "its card" })
 }
 
 /// The maximum time that a request waits for a thread that is at the barrier.

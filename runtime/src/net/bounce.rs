@@ -12,7 +12,7 @@ use crate::error::Error;
 use std::alloc::Layout;
 use std::sync::{Mutex, PoisonError};
 use tsumugi_core::mem::AddrError;
-use tsumugi_core::mem::{Access, LocalAddr, Memory, Region};
+use tsumugi_core::mem::{Access, LocalAddr, MemorySource, Region};
 use tsumugi_core::sync::{AtomicUsize, Ordering};
 use tsumugi_pvas::Member;
 use tsumugi_pvas::config::HEAP;

@@ -13,10 +13,9 @@ use crate::error::NoNetwork;
 use std::fmt;
 use std::os::fd::RawFd;
 use std::time::Duration;
-#[cfg(any(test, feature = "testing"))]
-use tsumugi_backends::hub::{self, Hub, HubDomain, HubEndpoint};
 use tsumugi_backends::ofi::{
-    self, Arrival, CardError, Failure, OfiDomain, OfiEndpoint, Probed, SendError, Verdict,
+    self, Arrival, CardError, DeviceFailure, OfiDomain, OfiEndpoint, PacketError, ProbeReport,
+    TrialResult,
 };
 use tsumugi_backends::verbs::{self, VerbsDomain, VerbsEndpoint};
 use tsumugi_core::backend::{Completion, Domain, Endpoint};
@@ -24,6 +23,8 @@ use tsumugi_core::boot::{BootError, CARD_BYTES_MAX};
 use tsumugi_core::mem::Rank;
 use tsumugi_core::mem::{Agent, Region, RegionKey, RegisterError};
 use tsumugi_core::op::{Kind, Op};
+#[cfg(any(test, feature = "testing"))]
+use tsumugi_test_networks::hub::{self, Hub, HubDomain, HubEndpoint};
 
 /// A device, by its network library. See the module.
 pub enum NetDevice {
@@ -93,10 +94,10 @@ impl NetDevice {
     /// Opens a device of a network inside of this process, with packets as of the
     /// others.
     #[cfg(any(test, feature = "testing"))]
-    pub fn on_hub(hub: &Hub, config: hub::Config, rank: Rank, size: u32) -> Self {
+    pub fn on_hub(hub: &Hub, config: hub::HubConfig, rank: Rank, size: u32) -> Self {
         let packets = ARRIVALS;
-        let config = hub::Config { packets, packet_bytes_max: WITH_HEADER, ..config };
-        Self::Hub(HubDomain::open(hub, &config, rank, size))
+        let config = hub::HubConfig { packets, packet_bytes_max: WITH_HEADER, ..config };
+        Self::Hub(hub.open(&config, rank, size))
     }
 
     /// The address of the device, for the rank's card.
@@ -185,14 +186,14 @@ impl NetDevice {
         of_each!(self, domain => domain.packet_bytes_max())
     }
 
-    pub(super) fn try_send(&self, index: usize, to: Rank, bytes: &[u8]) -> Result<(), SendError> {
+    pub(super) fn try_send(&self, index: usize, to: Rank, bytes: &[u8]) -> Result<(), PacketError> {
         of_each!(self, domain => domain.try_send(index, to, bytes))
     }
 
     /// Sends a packet by the first endpoint to a rank that was marked as dead, if
     /// the connection to it is still open.
-    pub(super) fn tell_lost(&self, to: Rank, bytes: &[u8]) -> Result<(), SendError> {
-        of_each!(self, domain => domain.tell_lost(0, to, bytes))
+    pub(super) fn notify_dead(&self, to: Rank, bytes: &[u8]) -> Result<(), PacketError> {
+        of_each!(self, domain => domain.notify_dead(0, to, bytes))
     }
 
     pub(super) fn arm(&self, index: usize) -> bool {
@@ -207,8 +208,8 @@ impl NetDevice {
         of_each!(self, domain => domain.keep(region));
     }
 
-    pub(super) fn strike(&self, rank: Rank) {
-        of_each!(self, domain => domain.strike(rank));
+    pub(super) fn mark_dead(&self, rank: Rank) {
+        of_each!(self, domain => domain.mark_dead(rank));
     }
 
     /// Registers a region, for its peers, under the key that it has.
@@ -268,15 +269,15 @@ impl NetDevice {
             #[cfg(any(test, feature = "testing"))]
             Self::Hub(_) => ("hub".into(), "this process".into()),
         };
-        let Probed { rows } = of_each!(self, domain => domain.probed());
-        let lacks = rows.iter().filter(|row| row.verdict != Verdict::Works);
+        let ProbeReport { rows } = of_each!(self, domain => domain.probed());
+        let lacks = rows.iter().filter(|row| row.verdict != TrialResult::Works);
         let mut lacks: Vec<String> = lacks.map(ToString::to_string).collect();
         if matches!(self, Self::Ofi(domain) if !domain.facts().delivery) {
             let lack = "completion at the target: not promised, so a put may end before it lands";
             lacks.push(lack.into());
         }
         if let Self::Verbs(domain) = self {
-            lacks.push(format!("dynamically connected transport: {}", domain.facts().dynamic));
+            lacks.push(format!("dynamically connected transport: {}", domain.facts().dct));
         }
         let moves = self.moves();
         let mut errands = vec!["atomics", "signals"];
@@ -314,7 +315,7 @@ impl DeviceQueue<'_> {
     }
 
     /// The last error of the device, if there was one.
-    pub(super) fn last_failure(&mut self) -> Option<Failure> {
+    pub(super) fn last_failure(&mut self) -> Option<DeviceFailure> {
         match self {
             Self::Ofi(endpoint) => endpoint.failures().last,
             Self::Verbs(endpoint) => endpoint.failures().last,
@@ -401,9 +402,9 @@ pub fn footprint() -> usize {
     ofi::footprint(packets).max(verbs::footprint(packets))
 }
 
-fn of_ofi(config: &NetworkConfig) -> ofi::Config {
-    let defaults = ofi::Config::default();
-    ofi::Config {
+fn of_ofi(config: &NetworkConfig) -> ofi::OfiConfig {
+    let defaults = ofi::OfiConfig::default();
+    ofi::OfiConfig {
         provider: config.provider.clone(),
         source: config.source.clone(),
         device: config.device.clone(),
@@ -415,20 +416,20 @@ fn of_ofi(config: &NetworkConfig) -> ofi::Config {
     }
 }
 
-fn of_verbs(config: &NetworkConfig) -> verbs::Config {
-    let defaults = verbs::Config::default();
+fn of_verbs(config: &NetworkConfig) -> verbs::VerbsConfig {
+    let defaults = verbs::VerbsConfig::default();
     let (device, port) = match config.device.as_deref().map(with_port) {
         Some((device, port)) => (Some(device.to_owned()), port),
         None => (None, None),
     };
-    verbs::Config {
+    verbs::VerbsConfig {
         device,
         port: port.unwrap_or(defaults.port),
         endpoints: config.endpoints.unwrap_or(defaults.endpoints),
         packets: ARRIVALS,
         packet_bytes_max: WITH_HEADER,
         timeout: timeout_for(config.silence()),
-        dynamic: config.dynamic,
+        dct: config.dynamic,
         event: config.sleep == NetworkSleep::Called,
         ..defaults
     }

@@ -18,11 +18,12 @@ use super::device::{DeviceQueue, NetDevice};
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
-use tsumugi_backends::ofi::{Arrival, Failure, SendError};
-use tsumugi_core::backend::{Completion, Draw, Endpoint, Fault, Plan};
+use tsumugi_backends::ofi::{Arrival, DeviceFailure, PacketError};
+use tsumugi_core::backend::{Completion, Endpoint, Fault, FaultPlan};
 use tsumugi_core::mem::LocalAddr;
 use tsumugi_core::mem::Rank;
 use tsumugi_core::op::Op;
+use tsumugi_core::random::SplitMix64;
 use tsumugi_core::sync::{AtomicU64, AtomicUsize, Ordering};
 
 /// How often each fault occurs. Rates are per mille.
@@ -42,7 +43,7 @@ pub struct Faults {
     /// The unit of delays.
     clock: FaultClock,
     /// Faults of the device's queue.
-    queue: Plan,
+    queue: FaultPlan,
 }
 
 /// The unit in which delays are counted.
@@ -77,7 +78,7 @@ struct EndpointFaults {
 /// Outgoing packets that are held back.
 struct Packets {
     faults: Faults,
-    draw: Draw,
+    draw: SplitMix64,
     held: Vec<Delayed<(Rank, Vec<u8>)>>,
 }
 
@@ -88,7 +89,7 @@ pub(super) struct FaultyQueue<'d> {
     device: &'d NetDevice,
     queue: Fault<DeviceQueue<'d>>,
     index: usize,
-    draw: Draw,
+    draw: SplitMix64,
     ops: Vec<Delayed<Op>>,
     arrivals: Vec<Delayed<DelayedArrival>>,
 }
@@ -106,7 +107,7 @@ enum DelayedArrival {
 impl Faults {
     /// Draws a mix of faults from the seed; each seed exaggerates other faults.
     pub fn drawn(seed: u64, clock: FaultClock) -> Self {
-        let mut draw = Draw::new(seed);
+        let mut draw = SplitMix64::new(seed);
         let most = if clock == FaultClock::Micros { 300 } else { 30 };
         Self {
             seed,
@@ -116,12 +117,12 @@ impl Faults {
             lost: draw.below(10) as u16,
             again_after: 2 * most + draw.below(8 * most),
             clock,
-            queue: Plan::drawn(draw.next()),
+            queue: FaultPlan::drawn(draw.next()),
         }
     }
 
     /// Draws a delay; `None`: no delay.
-    fn wait(&self, draw: &mut Draw) -> Option<u64> {
+    fn wait(&self, draw: &mut SplitMix64) -> Option<u64> {
         if draw.chance(self.lost) {
             return Some(self.again_after);
         }
@@ -173,11 +174,11 @@ impl FaultInjector {
         index: usize,
         to: Rank,
         bytes: &[u8],
-    ) -> Result<(), SendError> {
+    ) -> Result<(), PacketError> {
         let mut packets = self.ways[index].lock();
         let faults = packets.faults;
         if packets.draw.chance(faults.refuse) {
-            return Err(SendError::Full);
+            return Err(PacketError::Full);
         }
         let fits = bytes.len() <= device.packet_bytes_max() && packets.held.len() < HELD_MAX;
         match faults.wait(&mut packets.draw).filter(|_| fits) {
@@ -222,7 +223,7 @@ impl FaultInjector {
         let (mut packets, now) = (way.lock(), self.now(index));
         packets.held.retain(|Delayed { due, what: (to, bytes) }| {
             // A packet to a lost rank is dropped.
-            *due > now || device.try_send(index, *to, bytes) == Err(SendError::Full)
+            *due > now || device.try_send(index, *to, bytes) == Err(PacketError::Full)
         });
         way.packets_held.store(packets.held.len(), Ordering::Relaxed);
     }
@@ -233,7 +234,7 @@ impl FaultyQueue<'_> {
         self.index
     }
 
-    pub(super) fn last_failure(&mut self) -> Option<Failure> {
+    pub(super) fn last_failure(&mut self) -> Option<DeviceFailure> {
         self.queue.inner().last_failure()
     }
 
@@ -245,7 +246,7 @@ impl FaultyQueue<'_> {
         queue.inner().receive(&mut |arrival| {
             let now = *now.get_or_insert_with(|| bad.now(*index));
             let what = match arrival {
-                Arrival::Bell(word) => DelayedArrival::Bell(word),
+                Arrival::Notified(word) => DelayedArrival::Bell(word),
                 Arrival::Packet { from, bytes } => DelayedArrival::Packet(from, bytes.to_vec()),
             };
             let wait = faults.wait(draw).filter(|_| arrivals.len() < HELD_MAX);
@@ -259,7 +260,7 @@ impl FaultyQueue<'_> {
             handed = due.len();
             while !due.is_empty() {
                 match due.swap_remove(self.draw.below(due.len() as u64) as usize) {
-                    DelayedArrival::Bell(word) => handle(Arrival::Bell(word)),
+                    DelayedArrival::Bell(word) => handle(Arrival::Notified(word)),
                     DelayedArrival::Packet(from, bytes) => {
                         handle(Arrival::Packet { from, bytes: &bytes })
                     }
@@ -333,13 +334,13 @@ impl EndpointFaults {
 
 impl Faults {
     /// The faults of the device's queue at one endpoint.
-    fn plan(&self, index: usize) -> Plan {
-        Plan { seed: self.draw(index, 2).next(), ..self.queue }
+    fn plan(&self, index: usize) -> FaultPlan {
+        FaultPlan { seed: self.draw(index, 2).next(), ..self.queue }
     }
 
     /// The generator of random numbers for one part of one endpoint.
-    fn draw(&self, index: usize, part: u64) -> Draw {
-        Draw::new(self.seed ^ (index as u64) << 8 ^ part << 16)
+    fn draw(&self, index: usize, part: u64) -> SplitMix64 {
+        SplitMix64::new(self.seed ^ (index as u64) << 8 ^ part << 16)
     }
 }
 

@@ -19,7 +19,7 @@ use super::shared::NetShared;
 use std::collections::VecDeque;
 use std::fmt;
 use tsumugi_backends::PACKETS_AT_ONCE;
-use tsumugi_backends::ofi::{Arrival, Failure};
+use tsumugi_backends::ofi::{Arrival, DeviceFailure};
 use tsumugi_core::backend::{Completion, Endpoint, LoadStore, execute, store_bytes};
 use tsumugi_core::mem::{AddrError, Rank};
 use tsumugi_core::mem::{LocalAddr, Need, RemoteAddr};
@@ -42,7 +42,7 @@ pub(super) struct NetLink {
     bytes: Vec<u8>,
     /// Failed operations on lost peers, until the launcher reports which rank died
     /// first.
-    undecided: VecDeque<(Completion, Option<Failure>)>,
+    undecided: VecDeque<(Completion, Option<DeviceFailure>)>,
 }
 
 impl NetLink {
@@ -82,7 +82,7 @@ impl NetLink {
         // A panic in a handler may have left bytes of the last batch.
         bytes.clear();
         let handed = endpoint.receive(&mut |arrival| match arrival {
-            Arrival::Bell(word) => bells.push(word),
+            Arrival::Notified(word) => bells.push(word),
             Arrival::Packet { from, bytes: packet } => match Parcel::of(packet) {
                 Some((kind, rest)) => {
                     bytes.extend_from_slice(rest);

@@ -3,7 +3,7 @@
 use super::device::DeviceQueue;
 use super::fault::FaultyQueue;
 use std::fmt;
-use tsumugi_backends::ofi::{Arrival, Failure};
+use tsumugi_backends::ofi::{Arrival, DeviceFailure};
 use tsumugi_core::backend::{Completion, Endpoint};
 use tsumugi_core::mem::Rank;
 use tsumugi_core::op::Op;
@@ -40,7 +40,7 @@ impl LinkQueue<'_> {
     }
 
     /// The last error of the device, if there was one.
-    pub(super) fn last_failure(&mut self) -> Option<Failure> {
+    pub(super) fn last_failure(&mut self) -> Option<DeviceFailure> {
         of_each!(self, queue => queue.last_failure())
     }
 

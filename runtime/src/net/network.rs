@@ -136,12 +136,12 @@ impl fmt::Debug for Network {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tsumugi_backends::hub::{Config, Hub, HubDomain, Plan};
+    use tsumugi_test_networks::hub::{FaultPlan, Hub, HubConfig};
 
     #[test]
     fn a_rank_on_another_network_is_named_with_both() {
-        let hub = Hub::new(Plan::default());
-        let open = |rank| NetDevice::Hub(HubDomain::open(&hub, &Config::default(), Rank(rank), 2));
+        let hub = Hub::new(FaultPlan::default());
+        let open = |rank| NetDevice::Hub(hub.open(&HubConfig::default(), Rank(rank), 2));
         let card = open(1).card().to_vec();
         let unlike = |change: fn(&mut Vec<u8>)| {
             let mut card = card.clone();

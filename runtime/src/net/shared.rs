@@ -15,7 +15,7 @@ use super::registration::RegistrationCache;
 use super::silence::SilenceVerdict;
 use super::suspect::Suspects;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use tsumugi_backends::ofi::{Failure, SendError};
+use tsumugi_backends::ofi::{DeviceFailure, PacketError};
 use tsumugi_core::mem::LocalAddr;
 use tsumugi_core::mem::{AddrError, Rank};
 use tsumugi_core::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -95,17 +95,17 @@ impl NetShared {
         };
         match sent {
             Ok(()) => Ok(()),
-            Err(SendError::Full) => {
+            Err(PacketError::Full) => {
                 if kind != Parcel::Errand {
                     // Relaxed: a hint to the link that sends errands next.
                     self.turned_away.store(true, Ordering::Relaxed);
                 }
                 Err(ParcelError::Full)
             }
-            Err(SendError::TooLong { .. }) => Err(ParcelError::TooLong),
+            Err(PacketError::TooLong { .. }) => Err(ParcelError::TooLong),
             // Until it is known which rank died first, this is as if there were no
             // room.
-            Err(SendError::Addr(error)) => {
+            Err(PacketError::Addr(error)) => {
                 Err(self.note(error, None).map_or(ParcelError::Full, ParcelError::Addr))
             }
         }
@@ -122,7 +122,7 @@ impl NetShared {
                 // The device must have marked the rank as dead.
                 self.see_losses();
                 let packet = [&[Parcel::GivenUp as u8], bytes].concat();
-                self.device.tell_lost(to, &packet) != Err(SendError::Full)
+                self.device.notify_dead(to, &packet) != Err(PacketError::Full)
             }
         }
     }
@@ -226,7 +226,11 @@ impl NetShared {
     /// rank died first; the caller holds locks, so it asks again later. Even if it
     /// does not, the peer is declared lost, see [`settle`](Self::settle).
     #[cold]
-    pub(super) fn note(&self, error: AddrError, failure: Option<Failure>) -> Option<AddrError> {
+    pub(super) fn note(
+        &self,
+        error: AddrError,
+        failure: Option<DeviceFailure>,
+    ) -> Option<AddrError> {
         let AddrError::PeerLost { rank } = error else { return Some(error) };
         let culprit = self.member.culprit();
         if culprit.is_awaited() {
@@ -286,9 +290,9 @@ impl NetShared {
         for gone in self.member.gone().skip(*seen) {
             *seen += 1;
             match gone {
-                Gone::Rank(rank) => self.device.strike(rank),
+                Gone::Rank(rank) => self.device.mark_dead(rank),
                 Gone::Node(node) => {
-                    self.member.nodes().ranks_of(node).for_each(|rank| self.device.strike(rank));
+                    self.member.nodes().ranks_of(node).for_each(|rank| self.device.mark_dead(rank));
                 }
             }
         }

@@ -13,7 +13,7 @@
 //! the report has come.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use tsumugi_backends::ofi::Failure;
+use tsumugi_backends::ofi::DeviceFailure;
 use tsumugi_core::mem::Rank;
 use tsumugi_core::sync::{AtomicBool, Ordering};
 
@@ -26,11 +26,11 @@ pub(super) struct Suspects {
 }
 
 /// A suspect, and the first error of the device for it.
-type Suspect = (Rank, Option<Failure>);
+type Suspect = (Rank, Option<DeviceFailure>);
 
 impl Suspects {
     /// Adds a rank once, with its first error.
-    pub(super) fn add(&self, rank: Rank, failure: Option<Failure>) {
+    pub(super) fn add(&self, rank: Rank, failure: Option<DeviceFailure>) {
         let mut list = self.lock();
         if !list.iter().any(|(other, _)| *other == rank) {
             list.push((rank, failure));

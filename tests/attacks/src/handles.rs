@@ -12,6 +12,7 @@ use tsumugi::{
     CallError, Comm, Config, Error, Path, Rank, Remote, RemoteAddr, Runtime, Source, Until,
 };
 use tsumugi_core::mem::{Agent, RegionKey};
+use tsumugi_core::random::SplitMix64;
 
 pub const ALL: &[Attack] = &[
     ("calls_after_the_end", calls_after_the_end),
@@ -197,14 +198,6 @@ fn futures_dropped_half_way() {
     });
 }
 
-/// A pseudo-random number (xorshift); the sequence is the same in each run.
-fn draw(state: &mut u64) -> u64 {
-    *state ^= *state << 13;
-    *state ^= *state >> 7;
-    *state ^= *state << 17;
-    *state
-}
-
 /// Reads and waits under forged keys: a buffer that its rank has not shared is never
 /// read, and no wait blocks.
 fn forged_addresses() {
@@ -213,17 +206,17 @@ fn forged_addresses() {
         let mut buf = rt.buffer::<u64>(512)?;
         buf.fill(0x1234_5678_9abc_def0 + u64::from(own.0));
         rt.barrier()?;
-        let mut state = 88_172_645_463_325_252 + u64::from(own.0);
+        let mut random = SplitMix64::new(u64::from(own.0));
         let (mut refused, mut into) = (0, [0u64; 16]);
         for _ in 0..20_000 {
-            let drawn = draw(&mut state);
+            let drawn = random.next();
             let key = match drawn % 4 {
                 0 => RegionKey::from_bits((drawn >> 16) as u32),
                 _ => RegionKey::new((drawn >> 8) as usize % 64, 1 + (drawn >> 20) as u32 % 4),
             };
             let agent = if drawn >> 40 & 3 == 0 { Agent::Device } else { Agent::Cpu };
             let offset = match drawn >> 44 & 3 {
-                0 => draw(&mut state),
+                0 => random.next(),
                 _ => (drawn >> 46) % 512 * 8,
             };
             let rank = Rank((drawn >> 60) as u32 % 3);
@@ -243,11 +236,11 @@ fn forged_global_addresses() {
     by_all_ways(|rt| {
         let global = rt.global()?;
         let block = global.expose::<u64>(64)?;
-        let mut state = 521_288_629 + u64::from(rt.rank().0);
+        let mut random = SplitMix64::new(1000 + u64::from(rt.rank().0));
         let mut into = [0u64; 16];
         for _ in 0..10_000 {
-            let drawn = draw(&mut state);
-            let near = block.at(0).addr().to_bits() ^ (drawn & draw(&mut state) & draw(&mut state));
+            let drawn = random.next();
+            let near = block.at(0).addr().to_bits() ^ (drawn & random.next() & random.next());
             let at = global.pointer::<u64>(if drawn & 1 == 0 { drawn } else { near });
             let _ = global.get(at);
             let _ = global.get_slice(at, &mut into);

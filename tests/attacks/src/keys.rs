@@ -3,8 +3,8 @@
 use crate::Attack;
 use tsumugi::lock::LockKind;
 use tsumugi::{AddrError, Error, Rank, Remote, RemoteAddr, Runtime, run_ranks};
-use tsumugi_core::backend::Draw;
 use tsumugi_core::mem::RegionKey;
+use tsumugi_core::random::SplitMix64;
 
 pub const ALL: &[Attack] = &[
     ("forge_rings", forge_rings),
@@ -95,7 +95,7 @@ fn forge_words_of_locks() {
 
 /// Runs messages, calls and collectives of two ranks, while a thread of each rank puts
 /// noise under the keys that `key` draws.
-fn beside_noise(key: impl Fn(&mut Draw) -> RegionKey + Sync, puts: usize) {
+fn beside_noise(key: impl Fn(&mut SplitMix64) -> RegionKey + Sync, puts: usize) {
     let refused = run_ranks(2, |rt| {
         rt.handler(1, |message| message.bytes.iter().map(|byte| byte ^ 1).collect::<Vec<u8>>());
         rt.barrier()?;
@@ -118,8 +118,8 @@ fn beside_noise(key: impl Fn(&mut Draw) -> RegionKey + Sync, puts: usize) {
 }
 
 /// Puts noise to random ranks; returns how many puts were refused.
-fn forge(rt: &Runtime, key: impl Fn(&mut Draw) -> RegionKey, puts: usize) -> usize {
-    let mut draw = Draw::new(u64::from(rt.rank().0) + 1);
+fn forge(rt: &Runtime, key: impl Fn(&mut SplitMix64) -> RegionKey, puts: usize) -> usize {
+    let mut draw = SplitMix64::new(u64::from(rt.rank().0) + 1);
     let mut refused = 0;
     for _ in 0..puts {
         let rank = Rank(draw.below(2) as u32);

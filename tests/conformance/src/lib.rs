@@ -33,7 +33,9 @@ pub mod sleep;
 
 pub use left_out::left_out;
 
-/// Pseudo-random numbers for tests, the same in every run: splitmix64.
+use tsumugi_core::random;
+
+/// Pseudo-random numbers for tests, the same in every run.
 #[derive(Clone, Debug)]
 pub struct Seeded(pub u64);
 
@@ -41,11 +43,7 @@ impl Seeded {
     /// The next number.
     #[allow(clippy::should_implement_trait)]
     pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        random::advance(&mut self.0)
     }
 
     /// A number of `0 .. bound`.

@@ -16,7 +16,7 @@ use tsumugi::ult::sync::{Condvar, Mutex, channel};
 use tsumugi::ult::{self, Interrupted, Registration, Unparker};
 use tsumugi::{Config, Error, Path, Rank, Runtime, Signal, Until};
 use tsumugi_core::time::Clock;
-use tsumugi_core::wait::Foreigner;
+use tsumugi_core::wait::ForeignWait;
 
 /// A pool with one core, which is registered until the value is dropped.
 struct Known {
@@ -66,12 +66,12 @@ impl Clock for SinceStart {
 }
 
 impl tsumugi_conformance::sleep::Fixture for BareJob {
-    type Wait = Foreigner<'static>;
+    type Wait = ForeignWait<'static>;
 
-    fn run(body: impl FnOnce(&Foreigner<'static>) + Send + 'static) {
+    fn run(body: impl FnOnce(&ForeignWait<'static>) + Send + 'static) {
         let pool: &'static Pool = Box::leak(Box::new(Pool::new(1)));
         let clock: &'static SinceStart = Box::leak(Box::new(SinceStart(Instant::now())));
-        pool.spawn(move || body(&Foreigner::new(pool, clock))).join().unwrap();
+        pool.spawn(move || body(&ForeignWait::new(pool, clock))).join().unwrap();
     }
 }
 

@@ -25,11 +25,11 @@ use crate::sched::{Spawner, UltId, UltInfo};
 use crate::slab::TaskSlot;
 use core::fmt::Write;
 use core::time::Duration;
-use tsumugi_core::stats::Counts;
+use tsumugi_core::stats::CounterValues;
 
 impl Spawner {
     /// The counters of each worker, see [`counts`](Self::counts).
-    pub fn counts_by_worker(&self) -> Vec<Counts> {
+    pub fn counts_by_worker(&self) -> Vec<CounterValues> {
         self.shared.counts().collect()
     }
 

@@ -6,12 +6,12 @@ use crate::host::{self, ThreadError};
 use crate::stack::Guards;
 use alloc::sync::Arc;
 use core::fmt;
-use tsumugi_core::wait::Bells;
+use tsumugi_core::wait::DoorbellSet;
 
 /// The configuration of a scheduler.
 #[derive(Debug)]
 pub struct Config {
-    /// OS threads that run ULTs; 1 to [`Bells::WORKERS_MAX`].
+    /// OS threads that run ULTs; 1 to [`DoorbellSet::WORKERS_MAX`].
     pub workers: usize,
     /// Usable bytes of a ULT's stack: a multiple of the page. Printing a panic
     /// with a backtrace takes more than 16 KiB.
@@ -28,7 +28,7 @@ pub struct Config {
     /// ULT runs on its own stack.
     pub inline_bytes: usize,
     /// The workers' bells (doorbells), if other processes ring them, too.
-    pub bells: Option<&'static Bells>,
+    pub bells: Option<&'static DoorbellSet>,
     /// What workers poll while they have nothing to run, and now and then.
     pub progress: Arc<dyn Progress>,
     /// Rounds that an idle worker searches before it lets go of its core. Use 0
@@ -145,7 +145,11 @@ impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Workers(workers) => {
-                write!(f, "a scheduler has 1 to {} workers, not {workers}", Bells::WORKERS_MAX)
+                write!(
+                    f,
+                    "a scheduler has 1 to {} workers, not {workers}",
+                    DoorbellSet::WORKERS_MAX
+                )
             }
             Self::Stacks(error) => error.fmt(f),
             Self::Thread(worker, error) => {

@@ -2,12 +2,12 @@
 
 use alloc::boxed::Box;
 use core::ops::Deref;
-use tsumugi_core::wait::Bells;
+use tsumugi_core::wait::DoorbellSet;
 
 /// The bells (doorbells), in this process's memory or in memory that peers access.
 pub(crate) enum Doorbells {
-    Own(Box<Bells>),
-    Given(&'static Bells),
+    Own(Box<DoorbellSet>),
+    Given(&'static DoorbellSet),
 }
 
 impl Doorbells {
@@ -15,7 +15,7 @@ impl Doorbells {
     pub(crate) fn own() -> Self {
         // In place: the bells are 32 KiB, and a scheduler may be made on a ULT.
         // SAFETY: a value of all zeroes is valid: no worker is asleep.
-        Self::Own(unsafe { Box::<Bells>::new_zeroed().assume_init() })
+        Self::Own(unsafe { Box::<DoorbellSet>::new_zeroed().assume_init() })
     }
 
     #[cfg(tsumugi_loom)]
@@ -25,9 +25,9 @@ impl Doorbells {
 }
 
 impl Deref for Doorbells {
-    type Target = Bells;
+    type Target = DoorbellSet;
     #[inline(always)]
-    fn deref(&self) -> &Bells {
+    fn deref(&self) -> &DoorbellSet {
         match self {
             Self::Own(bells) => bells,
             Self::Given(bells) => bells,

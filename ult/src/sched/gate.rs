@@ -22,7 +22,7 @@ use crate::task::{HandleState, UltState};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ptr;
-use tsumugi_core::stats::Counts;
+use tsumugi_core::stats::CounterValues;
 use tsumugi_core::sync::{AtomicUsize, Ordering};
 
 /// The stay of a thread that is no worker. The end of the scheduler waits for it.
@@ -143,7 +143,7 @@ impl SchedulerShared {
     }
 
     /// Returns what each worker has counted so far.
-    pub(crate) fn counts(&self) -> impl Iterator<Item = Counts> {
+    pub(crate) fn counts(&self) -> impl Iterator<Item = CounterValues> {
         // SAFETY: the pointer is this thread's own worker.
         if let Some(worker) = current::worker().map(|worker| unsafe { worker.as_ref() })
             && self.has(worker)

@@ -54,9 +54,9 @@ use core::fmt;
 use doorbells::Doorbells;
 use gate::Visit;
 use shared::SchedulerShared;
-use tsumugi_core::stats::Counts;
+use tsumugi_core::stats::CounterValues;
 use tsumugi_core::time::Instant;
-use tsumugi_core::wait::{Bells, Reason, Waker};
+use tsumugi_core::wait::{DoorbellSet, Reason, Waker};
 use worker::Worker;
 
 /// A scheduler: workers and their ULTs.
@@ -136,11 +136,11 @@ impl Scheduler {
     /// # Errors
     ///
     /// [`StartError::Workers`] if `config.workers` is not in 1 to
-    /// [`Bells::WORKERS_MAX`]; [`StartError::Stacks`] if a stack size is not
+    /// [`DoorbellSet::WORKERS_MAX`]; [`StartError::Stacks`] if a stack size is not
     /// allowed, or the area of stacks is too small; [`StartError::Thread`] if the
     /// operating system gives no thread for a worker.
     pub fn new(config: Config) -> Result<Self, StartError> {
-        if !(1..=Bells::WORKERS_MAX).contains(&config.workers) {
+        if !(1..=DoorbellSet::WORKERS_MAX).contains(&config.workers) {
             return Err(StartError::Workers(config.workers));
         }
         let stacks = Stacks::new(
@@ -290,7 +290,7 @@ impl Spawner {
 
     /// Returns what the workers have counted so far. The counts of another
     /// thread's worker are up to a fair turn old.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> CounterValues {
         self.shared.counts().sum()
     }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// A line of PMI-1, split into its fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct PmiLine {
     fields: Vec<(String, String)>,
 }
 
@@ -22,7 +22,7 @@ pub enum LineError {
     NoCommand,
 }
 
-impl Line {
+impl PmiLine {
     /// Splits a line. A word without `=` belongs to the message before it.
     ///
     /// # Errors
@@ -83,19 +83,19 @@ mod tests {
 
     #[test]
     fn fields_are_found_by_name() {
-        let line = Line::parse("cmd=get_result rc=0 msg=all went well value=04\n").unwrap();
+        let line = PmiLine::parse("cmd=get_result rc=0 msg=all went well value=04\n").unwrap();
         assert_eq!(line.field("cmd"), Some("get_result"));
         assert_eq!(line.field("value"), Some("04"), "behind the message, as gforker has it");
         assert!(line.is_ok());
-        assert!(!Line::parse("cmd=x rc=-1").unwrap().is_ok());
-        assert!(Line::parse("cmd=x").unwrap().is_ok(), "a line without rc reports success");
+        assert!(!PmiLine::parse("cmd=x rc=-1").unwrap().is_ok());
+        assert!(PmiLine::parse("cmd=x").unwrap().is_ok(), "a line without rc reports success");
     }
 
     #[test]
     fn a_malformed_line_is_refused() {
-        assert_eq!(Line::parse(""), Err(LineError::NoCommand));
-        assert_eq!(Line::parse("rc=0 cmd=x"), Err(LineError::NoCommand));
-        assert_eq!(Line::parse("cmd=x value"), Err(LineError::Word { index: 1 }));
-        assert_eq!(Line::parse(&"cmd=x ".repeat(33)), Err(LineError::TooMany));
+        assert_eq!(PmiLine::parse(""), Err(LineError::NoCommand));
+        assert_eq!(PmiLine::parse("rc=0 cmd=x"), Err(LineError::NoCommand));
+        assert_eq!(PmiLine::parse("cmd=x value"), Err(LineError::Word { index: 1 }));
+        assert_eq!(PmiLine::parse(&"cmd=x ".repeat(33)), Err(LineError::TooMany));
     }
 }

@@ -12,7 +12,7 @@ fn serve(vallen: usize, odd: &'static [(&'static str, &'static str)]) -> OwnedFd
         let mut store = HashMap::new();
         for line in BufReader::new(ours).lines() {
             let Ok(line) = line else { return };
-            let line = Line::parse(&line).unwrap();
+            let line = PmiLine::parse(&line).unwrap();
             let command = line.field("cmd").unwrap();
             let key = line.field("key").unwrap_or_default().to_owned();
             let answer = match command {
@@ -72,13 +72,14 @@ fn cards_of_any_length_come_back() {
 
 #[test]
 fn a_card_arrives_while_the_barrier_is_pending() {
-    // The barrier's answer comes before the card in the first round, after it in the second.
+    // The barrier's answer comes before the card in the first round, after it in the
+    // second.
     for answers in ["cmd=barrier_out rc=0\ncmd=get_result rc=0 value=000105", ""] {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let mut out = ours.try_clone().unwrap();
         let server = thread::spawn(move || {
             for line in BufReader::new(ours).lines() {
-                let answer = match Line::parse(&line.unwrap()).unwrap().field("cmd").unwrap() {
+                let answer = match PmiLine::parse(&line.unwrap()).unwrap().field("cmd").unwrap() {
                     "init" => "cmd=response_to_init pmi_version=1 rc=0",
                     "get_maxes" => "cmd=maxes vallen_max=1024 rc=0",
                     "get_my_kvsname" => "cmd=my_kvsname kvsname=kvs_1 rc=0",

@@ -22,37 +22,38 @@ pub struct Value {
 
 /// `pmix_info_t`: a directive of a call.
 #[repr(C)]
-pub struct Info {
+pub struct PmixInfo {
     key: [c_char; 512],
     flags: u32,
     value: Value,
 }
 
-type Infos = *const Info;
-type Done = unsafe extern "C" fn(c_int, *mut c_void);
+type PmixInfos = *const PmixInfo;
+type DoneFn = unsafe extern "C" fn(c_int, *mut c_void);
 
 /// The functions that are called.
 pub struct Functions {
-    pub init: Init,
-    pub finalize: Finalize,
-    pub put: Put,
-    pub commit: Commit,
-    pub fence: Fence,
-    pub fence_begin: FenceBegin,
-    pub get: Get,
+    pub init: InitFn,
+    pub finalize: FinalizeFn,
+    pub put: PutFn,
+    pub commit: CommitFn,
+    pub fence: FenceFn,
+    pub fence_begin: FenceBeginFn,
+    pub get: GetFn,
     /// The function that frees values, if the library has it.
-    free: Option<Free>,
+    free: Option<FreeFn>,
 }
 
-type Init = unsafe extern "C" fn(*mut Proc, Infos, usize) -> c_int;
-type Finalize = unsafe extern "C" fn(Infos, usize) -> c_int;
-type Put = unsafe extern "C" fn(u8, *const c_char, *const Value) -> c_int;
-type Commit = unsafe extern "C" fn() -> c_int;
-type Fence = unsafe extern "C" fn(*const Proc, usize, Infos, usize) -> c_int;
-type FenceBegin =
-    unsafe extern "C" fn(*const Proc, usize, Infos, usize, Done, *mut c_void) -> c_int;
-type Free = unsafe extern "C" fn(*mut Value, usize);
-type Get = unsafe extern "C" fn(*const Proc, *const c_char, Infos, usize, *mut *mut Value) -> c_int;
+type InitFn = unsafe extern "C" fn(*mut Proc, PmixInfos, usize) -> c_int;
+type FinalizeFn = unsafe extern "C" fn(PmixInfos, usize) -> c_int;
+type PutFn = unsafe extern "C" fn(u8, *const c_char, *const Value) -> c_int;
+type CommitFn = unsafe extern "C" fn() -> c_int;
+type FenceFn = unsafe extern "C" fn(*const Proc, usize, PmixInfos, usize) -> c_int;
+type FenceBeginFn =
+    unsafe extern "C" fn(*const Proc, usize, PmixInfos, usize, DoneFn, *mut c_void) -> c_int;
+type FreeFn = unsafe extern "C" fn(*mut Value, usize);
+type GetFn =
+    unsafe extern "C" fn(*const Proc, *const c_char, PmixInfos, usize, *mut *mut Value) -> c_int;
 
 impl Functions {
     /// The functions of a loaded library; `None` if one of them is missing.
@@ -61,14 +62,14 @@ impl Functions {
         // SAFETY: functions of these names have these types in every version.
         unsafe {
             Some(Self {
-                init: transmute::<*mut c_void, Init>(at(c"PMIx_Init")?),
-                finalize: transmute::<*mut c_void, Finalize>(at(c"PMIx_Finalize")?),
-                put: transmute::<*mut c_void, Put>(at(c"PMIx_Put")?),
-                commit: transmute::<*mut c_void, Commit>(at(c"PMIx_Commit")?),
-                fence: transmute::<*mut c_void, Fence>(at(c"PMIx_Fence")?),
-                fence_begin: transmute::<*mut c_void, FenceBegin>(at(c"PMIx_Fence_nb")?),
-                get: transmute::<*mut c_void, Get>(at(c"PMIx_Get")?),
-                free: at(c"PMIx_Value_free").map(|at| transmute::<*mut c_void, Free>(at)),
+                init: transmute::<*mut c_void, InitFn>(at(c"PMIx_Init")?),
+                finalize: transmute::<*mut c_void, FinalizeFn>(at(c"PMIx_Finalize")?),
+                put: transmute::<*mut c_void, PutFn>(at(c"PMIx_Put")?),
+                commit: transmute::<*mut c_void, CommitFn>(at(c"PMIx_Commit")?),
+                fence: transmute::<*mut c_void, FenceFn>(at(c"PMIx_Fence")?),
+                fence_begin: transmute::<*mut c_void, FenceBeginFn>(at(c"PMIx_Fence_nb")?),
+                get: transmute::<*mut c_void, GetFn>(at(c"PMIx_Get")?),
+                free: at(c"PMIx_Value_free").map(|at| transmute::<*mut c_void, FreeFn>(at)),
             })
         }
     }
@@ -96,7 +97,7 @@ impl Functions {
     }
 }
 
-impl Info {
+impl PmixInfo {
     /// A directive that is a switch, set to on.
     pub fn on(key: &CStr) -> Self {
         Self::new(key, Value { kind: BOOL, data: [1, 0, 0] })
@@ -165,4 +166,4 @@ pub const WILDCARD: u32 = u32::MAX - 1;
 pub const NOT_FOUND: c_int = -46;
 
 const _: () = assert!(size_of::<Value>() == 32 && size_of::<Proc>() == 260);
-const _: () = assert!(size_of::<Info>() == 552);
+const _: () = assert!(size_of::<PmixInfo>() == 552);

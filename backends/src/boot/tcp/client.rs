@@ -1,15 +1,17 @@
 //! A rank's end of the exchange.
 
-use super::call::Calls;
-use super::frame::{Ended, Message};
-use super::link::{GARBLED, GREET_WITHIN, Link, Trouble, garbled};
-use super::secret::{End, Secret, nonce};
+use super::connect::ConnectAttempts;
+use super::frame::{BootMessage, ProcessEnd};
+use super::link::{GARBLED, GREET_WITHIN, LinkError, ServerLink, garbled};
+use super::secret::{ProofSide, Secret, nonce};
 use super::server::{AGENT, Server};
 use crate::boot::sys;
 use std::io;
 use std::thread;
 use std::time::{Duration, Instant};
-use tsumugi_core::boot::{BootError, Bootstrap, CARD_BYTES_MAX, HEAD_BYTES, Head, OpenBootstrap};
+use tsumugi_core::boot::{
+    BootError, Bootstrap, CARD_BYTES_MAX, EndpointHead, HEAD_BYTES, OpenBootstrap,
+};
 use tsumugi_core::mem::Rank;
 
 /// A bootstrap through a [`Server`]. Blocking; each call takes at most the time
@@ -22,14 +24,14 @@ pub struct Client {
     secret: Secret,
     session: u64,
     limit: Duration,
-    link: Option<Link>,
+    link: Option<ServerLink>,
     /// Whether the server has answered once.
     was_greeted: bool,
     /// The rank that runs the server, if the launcher does not.
     served_by: Option<Rank>,
     round: u32,
     /// The barrier at which this rank has arrived, and which it has not left yet.
-    barrier: Option<Barrier>,
+    barrier: Option<PendingBarrier>,
     server: Option<Server>,
 }
 
@@ -40,7 +42,7 @@ pub struct Agent(Client);
 
 /// A barrier at which this rank waits.
 #[derive(Debug)]
-struct Barrier {
+struct PendingBarrier {
     round: u32,
     deadline: Instant,
     /// If the connection to the server is gone: the time at which the client gives
@@ -48,7 +50,7 @@ struct Barrier {
     gone_at: Option<Instant>,
     /// How the barrier ended; its end may come while the rank waits for another
     /// answer.
-    answer: Option<Message>,
+    answer: Option<BootMessage>,
 }
 
 impl Client {
@@ -107,16 +109,18 @@ impl Client {
     }
 
     /// Sends `request`, again and again, until there is an answer.
-    fn ask(&mut self, request: &Message, what: &'static str) -> Result<Message, BootError> {
+    fn ask(&mut self, request: &BootMessage, what: &'static str) -> Result<BootMessage, BootError> {
         // The server gives up first, because it can report which rank is missing.
         let deadline = Instant::now() + self.limit + SLACK;
         let mut gone_at = None;
         loop {
             match self.try_ask(request, what, deadline) {
                 Ok(answer) => return Ok(answer),
-                Err(Trouble::Final(error)) => return Err(error),
-                Err(Trouble::Passing(error)) if Instant::now() >= deadline => return Err(error),
-                Err(Trouble::Passing(_)) => {
+                Err(LinkError::Final(error)) => return Err(error),
+                Err(LinkError::Transient(error)) if Instant::now() >= deadline => {
+                    return Err(error);
+                }
+                Err(LinkError::Transient(_)) => {
                     self.link = None;
                     let gone_at = gone_at.get_or_insert_with(|| Instant::now() + BACK_WITHIN);
                     if self.was_greeted && Instant::now() >= *gone_at {
@@ -130,10 +134,10 @@ impl Client {
 
     fn try_ask(
         &mut self,
-        request: &Message,
+        request: &BootMessage,
         what: &'static str,
         deadline: Instant,
-    ) -> Result<Message, Trouble> {
+    ) -> Result<BootMessage, LinkError> {
         let mut link = self.linked(deadline)?;
         link.send(request)?;
         let answer = loop {
@@ -148,25 +152,25 @@ impl Client {
 
     /// The connection. On a new connection the client repeats at which barrier it
     /// waits.
-    fn linked(&mut self, deadline: Instant) -> Result<Link, Trouble> {
+    fn linked(&mut self, deadline: Instant) -> Result<ServerLink, LinkError> {
         if let Some(link) = self.link.take() {
             return Ok(link);
         }
         let mut link = self.connect(deadline)?;
         self.was_greeted = true;
-        if let Some(Barrier { round, answer: None, .. }) = self.barrier {
-            link.send(&Message::Barrier { round })?;
+        if let Some(PendingBarrier { round, answer: None, .. }) = self.barrier {
+            link.send(&BootMessage::Barrier { round })?;
         }
         Ok(link)
     }
 
     /// Keeps an answer that ends the barrier at which this rank waits; returns
     /// whether it is one.
-    fn ends_barrier(&mut self, answer: &Message) -> bool {
+    fn ends_barrier(&mut self, answer: &BootMessage) -> bool {
         let Some(barrier) = &mut self.barrier else { return false };
         let is_it = match answer {
-            Message::Done { round } => *round == barrier.round,
-            Message::Lost { .. } | Message::Missing { .. } => true,
+            BootMessage::Done { round } => *round == barrier.round,
+            BootMessage::Lost { .. } | BootMessage::Missing { .. } => true,
             _ => false,
         };
         if is_it {
@@ -176,7 +180,7 @@ impl Client {
     }
 
     /// Looks until `until` whether the barrier has ended.
-    fn look(&mut self, until: Instant) -> Result<(), Trouble> {
+    fn look(&mut self, until: Instant) -> Result<(), LinkError> {
         let mut link = self.linked(until)?;
         let came = link.receive_until(until)?;
         self.link = Some(link);
@@ -186,13 +190,13 @@ impl Client {
         }
     }
 
-    fn connect(&self, deadline: Instant) -> Result<Link, Trouble> {
+    fn connect(&self, deadline: Instant) -> Result<ServerLink, LinkError> {
         let mut trouble =
-            Trouble::Passing(BootError::TimedOut { what: "connecting to the server" });
-        for answer in Calls::new(&self.addresses, deadline) {
-            match answer.and_then(|stream| self.greet(Link::new(stream))) {
+            LinkError::Transient(BootError::TimedOut { what: "connecting to the server" });
+        for answer in ConnectAttempts::new(&self.addresses, deadline) {
+            match answer.and_then(|stream| self.greet(ServerLink::new(stream))) {
                 Ok(link) => return Ok(link),
-                Err(Trouble::Final(error)) => return Err(Trouble::Final(error)),
+                Err(LinkError::Final(error)) => return Err(LinkError::Final(error)),
                 Err(passing) => trouble = passing,
             }
         }
@@ -200,33 +204,35 @@ impl Client {
     }
 
     /// Proves that this rank knows the secret, and checks that the server does.
-    fn greet(&self, mut link: Link) -> Result<Link, Trouble> {
+    fn greet(&self, mut link: ServerLink) -> Result<ServerLink, LinkError> {
         let deadline = Instant::now() + GREET_WITHIN;
-        let Message::Challenge { nonce: theirs } = link.receive(GREETING, deadline)? else {
+        let BootMessage::Challenge { nonce: theirs } = link.receive(GREETING, deadline)? else {
             return Err(garbled());
         };
-        let nonce = nonce().map_err(|e| Trouble::Final(system("getting random numbers")(e)))?;
+        let nonce = nonce().map_err(|e| LinkError::Final(system("getting random numbers")(e)))?;
         let (rank, size, session) = (self.rank.0, self.size, self.session);
         let said = [&rank.to_le_bytes()[..], &size.to_le_bytes(), &session.to_le_bytes()].concat();
-        let proof = self.secret.prove(End::Client, &[&said, &theirs, &nonce]);
-        link.send(&Message::Hello { rank, size, session, nonce, proof })?;
+        let proof = self.secret.prove(ProofSide::Client, &[&said, &theirs, &nonce]);
+        link.send(&BootMessage::Hello { rank, size, session, nonce, proof })?;
         match link.receive(GREETING, deadline)? {
-            Message::Welcome { proof }
-                if self.secret.is_proved(End::Server, &[&said, &nonce, &theirs], &proof) =>
+            BootMessage::Welcome { proof }
+                if self.secret.is_proved(ProofSide::Server, &[&said, &nonce, &theirs], &proof) =>
             {
                 link.widen();
                 Ok(link)
             }
-            Message::Welcome { .. } => {
+            BootMessage::Welcome { .. } => {
                 let why = "the server at this address does not know the job's secret";
-                Err(Trouble::Final(BootError::Refused { why }))
+                Err(LinkError::Final(BootError::Refused { why }))
             }
-            Message::Refuse { why } => Err(Trouble::Final(BootError::Refused { why: why.text() })),
+            BootMessage::Refuse { why } => {
+                Err(LinkError::Final(BootError::Refused { why: why.text() }))
+            }
             _ => Err(garbled()),
         }
     }
 
-    fn expect_done(&mut self, request: &Message, what: &'static str) -> Result<(), BootError> {
+    fn expect_done(&mut self, request: &BootMessage, what: &'static str) -> Result<(), BootError> {
         self.ask(request, what).and_then(|answer| is_done(&answer))
     }
 
@@ -271,16 +277,16 @@ impl Agent {
     /// - [`BootError::Disconnected`]: the server has answered before, and is gone.
     /// - [`BootError::TimedOut`], [`BootError::System`] or [`BootError::Garbled`]:
     ///   there was no connection, or no valid answer, within the time limit.
-    pub fn tell(&mut self, ends: Vec<Ended>) -> Result<(), BootError> {
-        self.0.expect_done(&Message::Ended { ends }, "reporting the ends of ranks")
+    pub fn tell(&mut self, ends: Vec<ProcessEnd>) -> Result<(), BootError> {
+        self.0.expect_done(&BootMessage::Ended { ends }, "reporting the ends of ranks")
     }
 }
 
-fn is_done(answer: &Message) -> Result<(), BootError> {
+fn is_done(answer: &BootMessage) -> Result<(), BootError> {
     match *answer {
-        Message::Done { .. } => Ok(()),
-        Message::Lost { rank } => Err(BootError::PeerLost { rank: Rank(rank) }),
-        Message::Missing { rank } => Err(BootError::Missing { rank: Rank(rank) }),
+        BootMessage::Done { .. } => Ok(()),
+        BootMessage::Lost { rank } => Err(BootError::PeerLost { rank: Rank(rank) }),
+        BootMessage::Missing { rank } => Err(BootError::Missing { rank: Rank(rank) }),
         _ => Err(GARBLED),
     }
 }
@@ -296,27 +302,27 @@ impl Bootstrap for Client {
 
     fn publish(&mut self, card: &[u8]) -> Result<(), BootError> {
         BootError::check_card(card)?;
-        self.expect_done(&Message::Put { card: card.to_vec() }, "publishing this rank's card")
+        self.expect_done(&BootMessage::Put { card: card.to_vec() }, "publishing this rank's card")
     }
 
     fn card(&mut self, rank: Rank, card: &mut [u8; CARD_BYTES_MAX]) -> Result<usize, BootError> {
         BootError::check_rank(rank, self.size)?;
-        match self.ask(&Message::Get { rank: rank.0 }, "requesting a card")? {
-            Message::Card { rank: of, card: found } if of == rank.0 => {
+        match self.ask(&BootMessage::Get { rank: rank.0 }, "requesting a card")? {
+            BootMessage::Card { rank: of, card: found } if of == rank.0 => {
                 card[..found.len()].copy_from_slice(&found);
                 Ok(found.len())
             }
-            Message::NoCard { .. } => Err(BootError::NoCard { rank }),
+            BootMessage::NoCard { .. } => Err(BootError::NoCard { rank }),
             _ => Err(GARBLED),
         }
     }
 
-    fn heads(&mut self, each: &mut dyn FnMut(Rank, &Head)) -> Result<(), BootError> {
+    fn heads(&mut self, each: &mut dyn FnMut(Rank, &EndpointHead)) -> Result<(), BootError> {
         let mut next = 0;
         while next < self.size {
-            let answer =
-                self.ask(&Message::GetHeads { from: next }, "requesting the heads of the cards")?;
-            let Message::Heads { from, runs } = answer else { return Err(GARBLED) };
+            let answer = self
+                .ask(&BootMessage::GetHeads { from: next }, "requesting the heads of the cards")?;
+            let BootMessage::Heads { from, runs } = answer else { return Err(GARBLED) };
             if from != next {
                 return Err(GARBLED);
             }
@@ -341,7 +347,7 @@ impl Bootstrap for Client {
     }
 
     fn leave(&mut self) -> Result<(), BootError> {
-        self.expect_done(&Message::Finish, "reporting the end of this rank")?;
+        self.expect_done(&BootMessage::Finish, "reporting the end of this rank")?;
         self.link = None;
         if let Some(mut server) = self.server.take() {
             server.drain(DRAIN_WITHIN);
@@ -355,11 +361,11 @@ impl OpenBootstrap for Client {
         let round = self.round + 1;
         // The server gives up first, because it can report which rank is missing.
         let deadline = Instant::now() + self.limit + SLACK;
-        self.barrier = Some(Barrier { round, deadline, gone_at: None, answer: None });
+        self.barrier = Some(PendingBarrier { round, deadline, gone_at: None, answer: None });
         // If the link breaks, or is not there yet, the request is sent on the next
         // link.
         if let Some(mut link) = self.link.take()
-            && link.send(&Message::Barrier { round }).is_ok()
+            && link.send(&BootMessage::Barrier { round }).is_ok()
         {
             self.link = Some(link);
         }
@@ -368,7 +374,9 @@ impl OpenBootstrap for Client {
 
     fn has_met(&mut self, within: Duration) -> Result<bool, BootError> {
         let until = Instant::now() + within;
-        let Some(Barrier { round, deadline, answer, .. }) = &self.barrier else { return Ok(true) };
+        let Some(PendingBarrier { round, deadline, answer, .. }) = &self.barrier else {
+            return Ok(true);
+        };
         let (round, deadline) = (*round, *deadline);
         let looked = if answer.is_none() { self.look(until.min(deadline)) } else { Ok(()) };
         let now = Instant::now();
@@ -386,8 +394,8 @@ impl OpenBootstrap for Client {
                 barrier.gone_at = None;
                 return if now < deadline { Ok(false) } else { Err(late) };
             }
-            Err(Trouble::Final(error)) => return Err(error),
-            Err(Trouble::Passing(error)) => error,
+            Err(LinkError::Final(error)) => return Err(error),
+            Err(LinkError::Transient(error)) => error,
         };
         let gone_at = *barrier.gone_at.get_or_insert(now + BACK_WITHIN);
         self.link = None;

@@ -9,14 +9,14 @@
 //! and a body is accepted only if it is used up exactly. Only a rank accepts longer
 //! bodies, from a server that has proved the secret.
 
-use super::heads::{self, RUNS_BYTES_MAX, Run};
+use super::heads::{self, HeadRun, RUNS_BYTES_MAX};
 use super::secret::{Nonce, Proof};
 use std::fmt;
 use tsumugi_core::boot::CARD_BYTES_MAX;
 
 /// The messages of both ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Message {
+pub enum BootMessage {
     /// Server, first: the rank must prove that it knows the secret.
     Challenge {
         /// The number that the proof must cover.
@@ -54,7 +54,7 @@ pub enum Message {
         /// The first rank.
         from: u32,
         /// The heads, as runs of equal ones.
-        runs: Vec<Run>,
+        runs: Vec<HeadRun>,
     },
     /// Server: the barrier cannot end, because a rank is gone.
     Lost {
@@ -104,13 +104,13 @@ pub enum Message {
     /// Agent of a host: these ranks have ended, at most [`ENDS_MAX`].
     Ended {
         /// The ends, in their order.
-        ends: Vec<Ended>,
+        ends: Vec<ProcessEnd>,
     },
 }
 
 /// How a rank's process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ended {
+pub struct ProcessEnd {
     /// The rank.
     pub rank: u32,
     /// Its process.
@@ -119,7 +119,7 @@ pub struct Ended {
     pub how: u32,
 }
 
-impl Ended {
+impl ProcessEnd {
     /// Whether the process ended with exit code 0, which may be no failure.
     pub(super) fn is_clean(&self) -> bool {
         self.how & !HEARD == 0
@@ -185,7 +185,7 @@ impl Refusal {
     }
 }
 
-impl Message {
+impl BootMessage {
     /// The message as a whole frame.
     ///
     /// # Panics
@@ -326,16 +326,16 @@ impl Fields<'_> {
         if card.len() > CARD_BYTES_MAX { Err(self.bad()) } else { Ok(card.to_vec()) }
     }
 
-    fn ends(&mut self) -> Result<Vec<Ended>, FrameError> {
+    fn ends(&mut self) -> Result<Vec<ProcessEnd>, FrameError> {
         let mut ends = Vec::new();
         while !self.rest.is_empty() && ends.len() < ENDS_MAX {
             let (rank, pid, how) = (self.number()?, self.number()?, self.number()?);
-            ends.push(Ended { rank, pid, how });
+            ends.push(ProcessEnd { rank, pid, how });
         }
         Ok(ends)
     }
 
-    fn runs(&mut self) -> Result<Vec<Run>, FrameError> {
+    fn runs(&mut self) -> Result<Vec<HeadRun>, FrameError> {
         heads::parse(std::mem::take(&mut self.rest)).ok_or(self.bad())
     }
 }
@@ -359,9 +359,9 @@ impl fmt::Display for FrameError {
 
 impl std::error::Error for FrameError {}
 
-/// In [`Ended::how`], together with the number of a signal.
+/// In [`ProcessEnd::how`], together with the number of a signal.
 pub const SIGNAL: u32 = 1 << 8;
-/// In [`Ended::how`], in addition: another rank had been declared lost before, so
+/// In [`ProcessEnd::how`], in addition: another rank had been declared lost before, so
 /// that this rank may have ended because it learned of that loss.
 pub const HEARD: u32 = 1 << 9;
 /// The largest number of ends in one message.
@@ -393,26 +393,28 @@ const ENDED: u8 = 22;
 pub(super) mod tests {
     use super::*;
 
-    pub fn all() -> Vec<Message> {
+    pub fn all() -> Vec<BootMessage> {
         let (nonce, proof) = ([3; 16], [4; 32]);
         let card = vec![9; CARD_BYTES_MAX];
         vec![
-            Message::Challenge { nonce },
-            Message::Welcome { proof },
-            Message::Refuse { why: Refusal::Taken },
-            Message::Done { round: 7 },
-            Message::Card { rank: 2, card: card.clone() },
-            Message::NoCard { rank: 2 },
-            Message::Heads { from: 2, runs: vec![Run { count: 3, head: [5; 24] }; 2] },
-            Message::Lost { rank: 2 },
-            Message::Missing { rank: 2 },
-            Message::Hello { rank: 1, size: 2, session: u64::MAX, nonce, proof },
-            Message::Put { card },
-            Message::Get { rank: 1 },
-            Message::GetHeads { from: 1 },
-            Message::Barrier { round: 1 },
-            Message::Finish,
-            Message::Ended { ends: vec![Ended { rank: 1, pid: 2, how: SIGNAL | 9 }; ENDS_MAX] },
+            BootMessage::Challenge { nonce },
+            BootMessage::Welcome { proof },
+            BootMessage::Refuse { why: Refusal::Taken },
+            BootMessage::Done { round: 7 },
+            BootMessage::Card { rank: 2, card: card.clone() },
+            BootMessage::NoCard { rank: 2 },
+            BootMessage::Heads { from: 2, runs: vec![HeadRun { count: 3, head: [5; 24] }; 2] },
+            BootMessage::Lost { rank: 2 },
+            BootMessage::Missing { rank: 2 },
+            BootMessage::Hello { rank: 1, size: 2, session: u64::MAX, nonce, proof },
+            BootMessage::Put { card },
+            BootMessage::Get { rank: 1 },
+            BootMessage::GetHeads { from: 1 },
+            BootMessage::Barrier { round: 1 },
+            BootMessage::Finish,
+            BootMessage::Ended {
+                ends: vec![ProcessEnd { rank: 1, pid: 2, how: SIGNAL | 9 }; ENDS_MAX],
+            },
         ]
     }
 
@@ -422,17 +424,17 @@ pub(super) mod tests {
             let frame = message.to_frame();
             let is_open = matches!(
                 message,
-                Message::Card { .. }
-                    | Message::Put { .. }
-                    | Message::Heads { .. }
-                    | Message::Ended { .. }
+                BootMessage::Card { .. }
+                    | BootMessage::Put { .. }
+                    | BootMessage::Heads { .. }
+                    | BootMessage::Ended { .. }
             );
             for len in 5..frame.len() {
-                let shorter = Message::parse(&frame[4..len]);
+                let shorter = BootMessage::parse(&frame[4..len]);
                 assert!(shorter.is_err() || is_open, "{len} bytes of {message:?}");
             }
             let longer = [&frame[4..], &[0]].concat();
-            assert!(Message::parse(&longer).is_err(), "{message:?}");
+            assert!(BootMessage::parse(&longer).is_err(), "{message:?}");
         }
     }
 
@@ -440,9 +442,9 @@ pub(super) mod tests {
     fn another_version_and_another_protocol_are_different_errors() {
         let mut frame = all()[0].to_frame();
         frame[13] = 200;
-        assert_eq!(Message::parse(&frame[4..]), Err(FrameError::Version { found: 200 }));
+        assert_eq!(BootMessage::parse(&frame[4..]), Err(FrameError::Version { found: 200 }));
         frame[5] = b'T';
-        assert_eq!(Message::parse(&frame[4..]), Err(FrameError::Stranger));
-        assert_eq!(Message::parse(&[99]), Err(FrameError::Kind { kind: 99 }));
+        assert_eq!(BootMessage::parse(&frame[4..]), Err(FrameError::Stranger));
+        assert_eq!(BootMessage::parse(&[99]), Err(FrameError::Kind { kind: 99 }));
     }
 }

@@ -8,41 +8,41 @@
 //! each node. An answer has at most [`RUNS_MAX`] runs; the client requests the rest
 //! with a further request.
 
-use tsumugi_core::boot::{HEAD_BYTES, Head, head_of};
+use tsumugi_core::boot::{EndpointHead, HEAD_BYTES, head_of};
 
 /// Adjacent ranks with cards that have the same head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct HeadRun {
     /// The number of ranks; at least one.
     pub count: u32,
     /// The head of their cards.
-    pub head: Head,
+    pub head: EndpointHead,
 }
 
 /// The runs of these cards, as many as fit into one answer; a missing card counts
 /// as a head of zeros.
-pub(super) fn runs_of<'a>(cards: impl Iterator<Item = Option<&'a [u8]>>) -> Vec<Run> {
-    let mut runs: Vec<Run> = Vec::new();
+pub(super) fn runs_of<'a>(cards: impl Iterator<Item = Option<&'a [u8]>>) -> Vec<HeadRun> {
+    let mut runs: Vec<HeadRun> = Vec::new();
     for card in cards {
         let head = head_of(card.unwrap_or_default());
         let count = runs.len();
         match runs.last_mut() {
             Some(run) if run.head == head => run.count += 1,
             _ if count == RUNS_MAX => break,
-            _ => runs.push(Run { count: 1, head }),
+            _ => runs.push(HeadRun { count: 1, head }),
         }
     }
     runs
 }
 
-pub(super) fn to_bytes(runs: &[Run]) -> Vec<u8> {
-    let one = |run: &Run| run.count.to_le_bytes().into_iter().chain(run.head);
+pub(super) fn to_bytes(runs: &[HeadRun]) -> Vec<u8> {
+    let one = |run: &HeadRun| run.count.to_le_bytes().into_iter().chain(run.head);
     runs.iter().flat_map(one).collect()
 }
 
 /// Parses runs; `None` if the bytes end within a run, a run is empty, all runs
 /// together have more ranks than a `u32`, or there are no runs or too many.
-pub(super) fn parse(bytes: &[u8]) -> Option<Vec<Run>> {
+pub(super) fn parse(bytes: &[u8]) -> Option<Vec<HeadRun>> {
     let (chunks, []) = bytes.as_chunks::<RUN_BYTES>() else { return None };
     if !(1..=RUNS_MAX).contains(&chunks.len()) {
         return None;
@@ -53,7 +53,7 @@ pub(super) fn parse(bytes: &[u8]) -> Option<Vec<Run>> {
         let (count, head) = chunk.split_first_chunk()?;
         let (count, head) = (u32::from_le_bytes(*count), *head.first_chunk()?);
         all = all.checked_add(count).filter(|_| count > 0)?;
-        runs.push(Run { count, head });
+        runs.push(HeadRun { count, head });
     }
     Some(runs)
 }
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_malformed_table_is_refused() {
-        let run = |count| Run { count, head: [1; HEAD_BYTES] };
+        let run = |count| HeadRun { count, head: [1; HEAD_BYTES] };
         assert_eq!(parse(&[]), None);
         assert_eq!(parse(&to_bytes(&[run(0)])), None);
         assert_eq!(parse(&to_bytes(&[run(u32::MAX), run(1)])), None);

@@ -1,6 +1,6 @@
 //! Splits a stream of bytes into messages.
 
-use super::frame::{BODY_BYTES_MAX, FrameError, Message, WIDE_BYTES_MAX};
+use super::frame::{BODY_BYTES_MAX, BootMessage, FrameError, WIDE_BYTES_MAX};
 
 /// The received bytes that are no whole message yet.
 #[derive(Debug)]
@@ -31,9 +31,9 @@ impl Inbox {
     /// # Errors
     ///
     /// [`FrameError::Length`] if the next message is empty or too long; the other
-    /// errors of [`Message::parse`] if its body is not a message. The rest of the
+    /// errors of [`BootMessage::parse`] if its body is not a message. The rest of the
     /// stream then has no meaning.
-    pub fn pop(&mut self) -> Result<Option<Message>, FrameError> {
+    pub fn pop(&mut self) -> Result<Option<BootMessage>, FrameError> {
         let Some((head, rest)) = self.bytes.split_first_chunk() else { return Ok(None) };
         let bytes = u32::from_le_bytes(*head);
         let len = bytes as usize;
@@ -41,7 +41,7 @@ impl Inbox {
             return Err(FrameError::Length { bytes });
         }
         let Some(body) = rest.get(..len) else { return Ok(None) };
-        let message = Message::parse(body)?;
+        let message = BootMessage::parse(body)?;
         self.bytes.drain(..4 + len);
         Ok(Some(message))
     }
@@ -55,12 +55,12 @@ impl Inbox {
 #[cfg(test)]
 mod tests {
     use super::super::frame::tests::all;
-    use super::super::heads::Run;
+    use super::super::heads::HeadRun;
     use super::*;
 
     #[test]
     fn messages_are_parsed_from_pieces_of_any_size() {
-        let stream: Vec<u8> = all().iter().flat_map(Message::to_frame).collect();
+        let stream: Vec<u8> = all().iter().flat_map(BootMessage::to_frame).collect();
         for piece in [1, 3, 1000] {
             let (mut inbox, mut got) = (Inbox::default(), Vec::new());
             for bytes in stream.chunks(piece) {
@@ -81,7 +81,8 @@ mod tests {
             inbox.push(&bytes.to_le_bytes());
             assert_eq!(inbox.pop(), Err(FrameError::Length { bytes }));
         }
-        let long = Message::Heads { from: 0, runs: vec![Run { count: 1, head: [1; 24] }; 1024] };
+        let long =
+            BootMessage::Heads { from: 0, runs: vec![HeadRun { count: 1, head: [1; 24] }; 1024] };
         let mut inbox = Inbox::default();
         inbox.push(&long.to_frame());
         assert!(inbox.pop().is_err(), "the bytes of another protocol");

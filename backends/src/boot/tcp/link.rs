@@ -1,6 +1,6 @@
 //! A rank's connection to the server.
 
-use super::frame::{FrameError, Message};
+use super::frame::{BootMessage, FrameError};
 use super::inbox::Inbox;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -9,19 +9,19 @@ use tsumugi_core::boot::BootError;
 
 /// A rank's connection to the server.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct ServerLink {
     stream: TcpStream,
     inbox: Inbox,
 }
 
 /// An error, with whether another attempt makes sense.
 #[derive(Debug)]
-pub(super) enum Trouble {
-    Passing(BootError),
+pub(super) enum LinkError {
+    Transient(BootError),
     Final(BootError),
 }
 
-impl Link {
+impl ServerLink {
     pub(super) fn new(stream: TcpStream) -> Self {
         Self { stream, inbox: Inbox::default() }
     }
@@ -32,8 +32,8 @@ impl Link {
         self.inbox.widen();
     }
 
-    pub(super) fn send(&mut self, message: &Message) -> Result<(), Trouble> {
-        let passing = |error| Trouble::Passing(broken(error));
+    pub(super) fn send(&mut self, message: &BootMessage) -> Result<(), LinkError> {
+        let passing = |error| LinkError::Transient(broken(error));
         self.stream.set_write_timeout(Some(GREET_WITHIN)).map_err(passing)?;
         self.stream.write_all(&message.to_frame()).map_err(passing)
     }
@@ -42,13 +42,16 @@ impl Link {
         &mut self,
         what: &'static str,
         deadline: Instant,
-    ) -> Result<Message, Trouble> {
-        let timed_out = Trouble::Passing(BootError::TimedOut { what });
+    ) -> Result<BootMessage, LinkError> {
+        let timed_out = LinkError::Transient(BootError::TimedOut { what });
         self.receive_until(deadline)?.ok_or(timed_out)
     }
 
     /// The next message, if it comes before `until`.
-    pub(super) fn receive_until(&mut self, until: Instant) -> Result<Option<Message>, Trouble> {
+    pub(super) fn receive_until(
+        &mut self,
+        until: Instant,
+    ) -> Result<Option<BootMessage>, LinkError> {
         let mut bytes = [0; 2048];
         loop {
             match self.inbox.pop() {
@@ -56,7 +59,7 @@ impl Link {
                 Ok(None) => {}
                 Err(FrameError::Version { .. }) => {
                     let why = "the server has another version of tsumugi";
-                    return Err(Trouble::Final(BootError::Refused { why }));
+                    return Err(LinkError::Final(BootError::Refused { why }));
                 }
                 Err(_) => return Err(garbled()),
             }
@@ -69,18 +72,18 @@ impl Link {
                 .set_read_timeout(Some(left))
                 .and_then(|()| self.stream.read(&mut bytes));
             match got {
-                Ok(0) => return Err(Trouble::Passing(BootError::Disconnected)),
+                Ok(0) => return Err(LinkError::Transient(BootError::Disconnected)),
                 Ok(read) => self.inbox.push(&bytes[..read]),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
-                Err(error) => return Err(Trouble::Passing(broken(error))),
+                Err(error) => return Err(LinkError::Transient(broken(error))),
             }
         }
     }
 }
 
-pub(super) fn garbled() -> Trouble {
-    Trouble::Passing(GARBLED)
+pub(super) fn garbled() -> LinkError {
+    LinkError::Transient(GARBLED)
 }
 
 fn broken(_: io::Error) -> BootError {

@@ -22,10 +22,10 @@
 //! | `heads` | the heads of all cards, as runs |
 //! | `frame` | messages as bytes |
 //! | `inbox` | splits a stream into messages |
-//! | `board` | cards, the barrier, and lost ranks: no socket, no clock |
-//! | `server` | sockets around a board |
+//! | `rank_table` | cards, the barrier, and lost ranks: no socket, no clock |
+//! | `server` | sockets around a table of ranks |
 //! | `link` | a rank's connection |
-//! | `call` | connects to the first of several addresses that answers |
+//! | `connect` | connects to the first of several addresses that answers |
 //! | `client` | the [`Bootstrap`](tsumugi_core::boot::Bootstrap) |
 //!
 //! Both ends prove that they know the secret (HMAC-SHA-256 over both nonces); the
@@ -41,16 +41,18 @@ mod secret;
 mod heads;
 mod frame;
 mod inbox;
-mod board;
+mod rank_table;
 mod server;
 mod link;
-mod call;
+mod connect;
 mod client;
 
-pub use board::Board;
 pub use client::{Agent, Client};
-pub use frame::{BODY_BYTES_MAX, ENDS_MAX, Ended, FrameError, HEARD, Message, Refusal, SIGNAL};
-pub use heads::Run;
+pub use frame::{
+    BODY_BYTES_MAX, BootMessage, ENDS_MAX, FrameError, HEARD, ProcessEnd, Refusal, SIGNAL,
+};
+pub use heads::HeadRun;
 pub use inbox::Inbox;
+pub use rank_table::RankTable;
 pub use secret::{Nonce, Secret};
-pub use server::{Server, Told};
+pub use server::{EndsHandler, Server};

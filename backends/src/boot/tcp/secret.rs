@@ -19,7 +19,7 @@ pub type Proof = [u8; 32];
 
 /// The end that makes a proof: the proof of one end is not valid for the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum ProofSide {
     /// A rank.
     Client = 1,
     /// The server.
@@ -45,17 +45,17 @@ impl Secret {
     }
 
     /// The proof of `end` over `what` that it knows the secret.
-    pub(super) fn prove(&self, end: End, what: &[&[u8]]) -> Proof {
+    pub(super) fn prove(&self, end: ProofSide, what: &[&[u8]]) -> Proof {
         self.mac(end, what).finalize().into_bytes().into()
     }
 
     /// Whether `proof` is the proof of `end` over `what`; takes the same time for
     /// every proof.
-    pub(super) fn is_proved(&self, end: End, what: &[&[u8]], proof: &Proof) -> bool {
+    pub(super) fn is_proved(&self, end: ProofSide, what: &[&[u8]], proof: &Proof) -> bool {
         self.mac(end, what).verify_slice(proof).is_ok()
     }
 
-    fn mac(&self, end: End, what: &[&[u8]]) -> Hmac<Sha256> {
+    fn mac(&self, end: ProofSide, what: &[&[u8]]) -> Hmac<Sha256> {
         let mut mac =
             Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC accepts a key of any length");
         mac.update(b"tsumugi boot");
@@ -92,11 +92,11 @@ mod tests {
     fn a_proof_depends_on_the_secret_the_end_and_every_byte() {
         let secret = Secret::new("warp and weft, warp and weft").unwrap();
         let other = Secret::new("warp and weft, warp and weft.").unwrap();
-        let proof = secret.prove(End::Client, &[b"ab", b"c"]);
-        assert!(secret.is_proved(End::Client, &[b"ab", b"c"], &proof));
-        assert!(!other.is_proved(End::Client, &[b"ab", b"c"], &proof));
-        assert!(!secret.is_proved(End::Server, &[b"ab", b"c"], &proof));
-        assert!(!secret.is_proved(End::Client, &[b"a", b"bc"], &proof));
+        let proof = secret.prove(ProofSide::Client, &[b"ab", b"c"]);
+        assert!(secret.is_proved(ProofSide::Client, &[b"ab", b"c"], &proof));
+        assert!(!other.is_proved(ProofSide::Client, &[b"ab", b"c"], &proof));
+        assert!(!secret.is_proved(ProofSide::Server, &[b"ab", b"c"], &proof));
+        assert!(!secret.is_proved(ProofSide::Client, &[b"a", b"bc"], &proof));
     }
 
     #[test]

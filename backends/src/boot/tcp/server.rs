@@ -1,13 +1,13 @@
-//! The sockets around a board: one thread, which sleeps until data comes.
+//! The sockets around a table of ranks: one thread, which sleeps until data comes.
 //!
-//! Limits: callers that have not proved the secret are limited in number and are
+//! Limits: connections that have not proved the secret are limited in number and are
 //! dropped after some seconds; a rank has one connection; answers that a rank does
 //! not read are kept only up to a limit.
 
-use super::board::Board;
-use super::frame::{Ended, FrameError, Message, Refusal};
+use super::frame::{BootMessage, FrameError, ProcessEnd, Refusal};
 use super::inbox::Inbox;
-use super::secret::{End, Nonce, Secret, nonce};
+use super::rank_table::RankTable;
+use super::secret::{Nonce, ProofSide, Secret, nonce};
 use crate::boot::sys::{self, Watched};
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -50,7 +50,7 @@ impl Server {
         size: u32,
         secret: Secret,
         limit: Duration,
-        ends: Told,
+        ends: EndsHandler,
     ) -> io::Result<Self> {
         Self::serve(listener, size, secret, limit, Some(ends))
     }
@@ -60,17 +60,17 @@ impl Server {
         size: u32,
         secret: Secret,
         limit: Duration,
-        ends: Option<Told>,
+        ends: Option<EndsHandler>,
     ) -> io::Result<Self> {
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         let (stop, stopped) = UnixStream::pair()?;
-        let board = Board::new(size, Instant::now() + limit, GRACE);
-        let mut table = Table { board, secret, size, ends, callers: Vec::new() };
+        let ranks = RankTable::new(size, Instant::now() + limit, GRACE);
+        let mut state = ServerState { ranks, secret, size, ends, connections: Vec::new() };
         let serve = move || {
             // If the server cannot wait any more, it ends; each rank then returns
             // an error.
-            let _ = table.serve(&listener, &stopped);
+            let _ = state.serve(&listener, &stopped);
         };
         let thread = thread::Builder::new().name("tsumugi-boot".into()).spawn(serve)?;
         Ok(Self { address, stop, thread: Some(thread) })
@@ -102,28 +102,28 @@ impl Drop for Server {
 }
 
 /// Receives the ends of one message.
-pub type Told = Box<dyn Fn(Vec<Ended>) + Send>;
+pub type EndsHandler = Box<dyn Fn(Vec<ProcessEnd>) + Send>;
 
-struct Table {
-    board: Board,
+struct ServerState {
+    ranks: RankTable,
     secret: Secret,
     size: u32,
     /// Receives the ends that agents report; `None`: agents are refused.
-    ends: Option<Told>,
-    callers: Vec<Caller>,
+    ends: Option<EndsHandler>,
+    connections: Vec<ServerConnection>,
 }
 
 /// One connection.
-struct Caller {
+struct ServerConnection {
     stream: TcpStream,
     inbox: Inbox,
     outbox: Vec<u8>,
-    stage: Stage,
+    stage: HandshakeStage,
     /// Whether the connection is closed when its outbox is sent.
     closing: bool,
 }
 
-enum Stage {
+enum HandshakeStage {
     /// The caller has received a challenge; it is dropped after the deadline.
     Asked { nonce: Nonce, deadline: Instant },
     /// The caller is this rank.
@@ -132,7 +132,7 @@ enum Stage {
     Agent,
 }
 
-impl Table {
+impl ServerState {
     fn serve(&mut self, listener: &TcpListener, stop: &UnixStream) -> io::Result<()> {
         loop {
             let ready = self.wait(listener, stop)?;
@@ -143,17 +143,17 @@ impl Table {
                 self.accept(listener);
             }
             let now = Instant::now();
-            for index in (0..self.callers.len()).rev() {
+            for index in (0..self.connections.len()).rev() {
                 let has_something = ready.get(2 + index).copied().unwrap_or(false);
                 if has_something && !self.receive(index) {
                     self.leave(index, now);
                 }
             }
-            for (rank, answer) in self.board.poll(now) {
+            for (rank, answer) in self.ranks.poll(now) {
                 self.answer(rank, &answer);
             }
             self.flush(now);
-            if self.board.is_over() && self.callers.is_empty() {
+            if self.ranks.is_over() && self.connections.is_empty() {
                 return Ok(());
             }
         }
@@ -164,29 +164,31 @@ impl Table {
             Watched { fd: listener.as_fd(), writes: false },
             Watched { fd: stop.as_fd(), writes: false },
         ];
-        watched.extend(self.callers.iter().map(|caller| Watched {
-            fd: caller.stream.as_fd(),
-            writes: !caller.outbox.is_empty(),
+        watched.extend(self.connections.iter().map(|connection| Watched {
+            fd: connection.stream.as_fd(),
+            writes: !connection.outbox.is_empty(),
         }));
-        let asked = self.callers.iter().filter_map(|caller| match caller.stage {
-            Stage::Asked { deadline, .. } => Some(deadline),
-            Stage::Joined(_) | Stage::Agent => None,
+        let asked = self.connections.iter().filter_map(|connection| match connection.stage {
+            HandshakeStage::Asked { deadline, .. } => Some(deadline),
+            HandshakeStage::Joined(_) | HandshakeStage::Agent => None,
         });
-        let due = asked.chain(self.board.due()).min();
+        let due = asked.chain(self.ranks.due()).min();
         let now = Instant::now();
         let limit = due.map_or(LOOK_AGAIN, |due| due.saturating_duration_since(now));
         sys::poll(&watched, limit)
     }
 
     fn accept(&mut self, listener: &TcpListener) {
-        let asked = |caller: &&Caller| matches!(caller.stage, Stage::Asked { .. });
-        let mut room = STRANGERS_MAX.saturating_sub(self.callers.iter().filter(asked).count());
+        let asked = |connection: &&ServerConnection| {
+            matches!(connection.stage, HandshakeStage::Asked { .. })
+        };
+        let mut room = STRANGERS_MAX.saturating_sub(self.connections.iter().filter(asked).count());
         loop {
             let stream = match listener.accept() {
                 Ok((stream, _)) => stream,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 Err(_) => {
-                    // No descriptor is left at the moment; the callers will connect
+                    // No descriptor is left at the moment; the connections will connect
                     // again.
                     thread::sleep(AGAIN_AFTER);
                     return;
@@ -202,27 +204,27 @@ impl Table {
             // the one before: that is slower, but not wrong.
             let _ = stream.set_nodelay(true);
             let deadline = Instant::now() + PROVE_WITHIN;
-            self.callers.push(Caller {
+            self.connections.push(ServerConnection {
                 stream,
                 inbox: Inbox::default(),
-                outbox: Message::Challenge { nonce }.to_frame(),
-                stage: Stage::Asked { nonce, deadline },
+                outbox: BootMessage::Challenge { nonce }.to_frame(),
+                stage: HandshakeStage::Asked { nonce, deadline },
                 closing: false,
             });
         }
     }
 
-    /// Reads and handles the received bytes, up to a limit so that other callers
+    /// Reads and handles the received bytes, up to a limit so that other connections
     /// have their turn; returns false if the caller must be dropped.
     fn receive(&mut self, index: usize) -> bool {
         let mut bytes = [0; 4096];
         for _ in 0..TURN_READS {
-            let caller = &mut self.callers[index];
-            match caller.stream.read(&mut bytes) {
+            let connection = &mut self.connections[index];
+            match connection.stream.read(&mut bytes) {
                 Ok(0) => return false,
-                Ok(_) if caller.closing => {}
+                Ok(_) if connection.closing => {}
                 Ok(read) => {
-                    caller.inbox.push(&bytes[..read]);
+                    connection.inbox.push(&bytes[..read]);
                     if !self.handle(index) {
                         return false;
                     }
@@ -236,8 +238,8 @@ impl Table {
 
     fn handle(&mut self, index: usize) -> bool {
         loop {
-            let caller = &mut self.callers[index];
-            let message = match caller.inbox.pop() {
+            let connection = &mut self.connections[index];
+            let message = match connection.inbox.pop() {
                 Ok(None) => return true,
                 Ok(Some(message)) => message,
                 Err(FrameError::Version { .. }) => {
@@ -245,66 +247,66 @@ impl Table {
                 }
                 Err(_) => return false,
             };
-            match caller.stage {
-                Stage::Asked { nonce, .. } => {
+            match connection.stage {
+                HandshakeStage::Asked { nonce, .. } => {
                     if let Err(why) = self.admit(index, &nonce, message) {
                         return self.refuse(index, why);
                     }
                 }
-                Stage::Joined(rank) => match self.board.handle(rank, message) {
+                HandshakeStage::Joined(rank) => match self.ranks.handle(rank, message) {
                     Ok(None) => {}
                     Ok(Some(answer)) => self.answer(rank, &answer),
                     Err(_) => return false,
                 },
-                Stage::Agent => {
-                    let Message::Ended { ends } = message else { return false };
+                HandshakeStage::Agent => {
+                    let BootMessage::Ended { ends } = message else { return false };
                     self.tell(&ends);
-                    let done = Message::Done { round: 0 };
-                    self.callers[index].outbox.extend(done.to_frame());
+                    let done = BootMessage::Done { round: 0 };
+                    self.connections[index].outbox.extend(done.to_frame());
                 }
             }
-            if self.callers[index].outbox.len() > OUTBOX_BYTES_MAX {
+            if self.connections[index].outbox.len() > OUTBOX_BYTES_MAX {
                 return false;
             }
         }
     }
 
-    fn admit(&mut self, index: usize, nonce: &Nonce, message: Message) -> Result<(), Refusal> {
-        let Message::Hello { rank, size, session, nonce: theirs, proof } = message else {
+    fn admit(&mut self, index: usize, nonce: &Nonce, message: BootMessage) -> Result<(), Refusal> {
+        let BootMessage::Hello { rank, size, session, nonce: theirs, proof } = message else {
             return Err(Refusal::Secret);
         };
         let said = [&rank.to_le_bytes()[..], &size.to_le_bytes(), &session.to_le_bytes()].concat();
-        if !self.secret.is_proved(End::Client, &[&said, nonce, &theirs], &proof) {
+        if !self.secret.is_proved(ProofSide::Client, &[&said, nonce, &theirs], &proof) {
             return Err(Refusal::Secret);
         }
-        let proof = self.secret.prove(End::Server, &[&said, &theirs, nonce]);
-        let welcome = Message::Welcome { proof }.to_frame();
+        let proof = self.secret.prove(ProofSide::Server, &[&said, &theirs, nonce]);
+        let welcome = BootMessage::Welcome { proof }.to_frame();
         if rank == AGENT && size == self.size && self.ends.is_some() {
-            self.callers[index].stage = Stage::Agent;
-            self.callers[index].outbox.extend(welcome);
+            self.connections[index].stage = HandshakeStage::Agent;
+            self.connections[index].outbox.extend(welcome);
             return Ok(());
         }
-        self.board.join(rank, size, session)?;
+        self.ranks.join(rank, size, session)?;
         // The same process has connected again, so its old connection is dead.
-        for old in &mut self.callers {
-            if matches!(old.stage, Stage::Joined(known) if known == rank) {
+        for old in &mut self.connections {
+            if matches!(old.stage, HandshakeStage::Joined(known) if known == rank) {
                 old.closing = true;
                 old.outbox.clear();
-                old.stage = Stage::Asked { nonce: [0; 16], deadline: Instant::now() };
+                old.stage = HandshakeStage::Asked { nonce: [0; 16], deadline: Instant::now() };
             }
         }
-        self.callers[index].stage = Stage::Joined(rank);
-        self.callers[index].outbox.extend(welcome);
+        self.connections[index].stage = HandshakeStage::Joined(rank);
+        self.connections[index].outbox.extend(welcome);
         Ok(())
     }
 
     /// Passes on the ends that are failures. A program that never joins may end at
     /// any time with exit code 0; a rank that has joined may not end before it is
     /// done.
-    fn tell(&self, ended: &[Ended]) {
-        let is_bad = |end: &&Ended| !end.is_clean() || self.board.is_unfinished(end.rank);
+    fn tell(&self, ended: &[ProcessEnd]) {
+        let is_bad = |end: &&ProcessEnd| !end.is_clean() || self.ranks.is_unfinished(end.rank);
         let bad = ended.iter().filter(|end| end.rank < self.size).filter(is_bad);
-        let bad: Vec<Ended> = bad.copied().collect();
+        let bad: Vec<ProcessEnd> = bad.copied().collect();
         if let Some(ends) = self.ends.as_ref().filter(|_| !bad.is_empty()) {
             ends(bad);
         }
@@ -312,34 +314,34 @@ impl Table {
 
     /// Sends the reason, and closes the connection when that is sent.
     fn refuse(&mut self, index: usize, why: Refusal) -> bool {
-        let caller = &mut self.callers[index];
-        caller.closing = true;
-        caller.outbox.extend(Message::Refuse { why }.to_frame());
+        let connection = &mut self.connections[index];
+        connection.closing = true;
+        connection.outbox.extend(BootMessage::Refuse { why }.to_frame());
         true
     }
 
-    fn answer(&mut self, rank: u32, answer: &Message) {
-        let is_rank = |caller: &&mut Caller| matches!(caller.stage, Stage::Joined(r) if r == rank);
-        if let Some(caller) = self.callers.iter_mut().find(is_rank) {
-            caller.outbox.extend(answer.to_frame());
+    fn answer(&mut self, rank: u32, answer: &BootMessage) {
+        let is_rank = |connection: &&mut ServerConnection| matches!(connection.stage, HandshakeStage::Joined(r) if r == rank);
+        if let Some(connection) = self.connections.iter_mut().find(is_rank) {
+            connection.outbox.extend(answer.to_frame());
         }
     }
 
-    /// Sends as much as can be sent, and drops the callers that are gone or late.
+    /// Sends as much as can be sent, and drops the connections that are gone or late.
     fn flush(&mut self, now: Instant) {
-        for index in (0..self.callers.len()).rev() {
-            let caller = &mut self.callers[index];
-            let is_gone = match caller.stream.write(&caller.outbox) {
-                _ if caller.outbox.is_empty() => caller.closing,
+        for index in (0..self.connections.len()).rev() {
+            let connection = &mut self.connections[index];
+            let is_gone = match connection.stream.write(&connection.outbox) {
+                _ if connection.outbox.is_empty() => connection.closing,
                 Ok(sent) => {
-                    caller.outbox.drain(..sent);
-                    caller.closing && caller.outbox.is_empty()
+                    connection.outbox.drain(..sent);
+                    connection.closing && connection.outbox.is_empty()
                 }
                 Err(error) => {
                     !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
                 }
             };
-            let is_late = matches!(caller.stage, Stage::Asked { deadline, .. } if now >= deadline);
+            let is_late = matches!(connection.stage, HandshakeStage::Asked { deadline, .. } if now >= deadline);
             if is_gone || is_late {
                 self.leave(index, now);
             }
@@ -347,11 +349,11 @@ impl Table {
     }
 
     fn leave(&mut self, index: usize, now: Instant) {
-        if let Stage::Joined(rank) = self.callers.swap_remove(index).stage {
-            self.board.leave(rank, now);
+        if let HandshakeStage::Joined(rank) = self.connections.swap_remove(index).stage {
+            self.ranks.leave(rank, now);
         }
         // No host has more agents than ranks.
-        debug_assert!(self.callers.len() <= 2 * self.size as usize + STRANGERS_MAX);
+        debug_assert!(self.connections.len() <= 2 * self.size as usize + STRANGERS_MAX);
     }
 }
 
@@ -361,7 +363,7 @@ pub(super) const AGENT: u32 = u32::MAX;
 const GRACE: Duration = Duration::from_secs(2);
 /// A caller must prove within this time that it knows the secret.
 const PROVE_WITHIN: Duration = Duration::from_secs(5);
-/// The largest number of callers without a proof; more are refused.
+/// The largest number of connections without a proof; more are refused.
 const STRANGERS_MAX: usize = 1024;
 /// The limit of an outbox: answers to some requests.
 const OUTBOX_BYTES_MAX: usize = 64 << 10;

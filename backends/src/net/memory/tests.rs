@@ -10,7 +10,7 @@ fn listing(slot: usize, generation: u32) -> Listing {
         bytes: 64,
         origin: 0x1000,
         skew: 0,
-        raw: Key::of(5),
+        raw: WireKey::of(5),
     }
 }
 
@@ -56,7 +56,7 @@ fn hostile_slots_decode_to_valid_listings_or_none() {
 
 #[test]
 fn a_region_is_found_under_its_own_key_only() {
-    let (mut cache, rank) = (Cache::new(), Rank(2));
+    let (mut cache, rank) = (RegionCache::new(), Rank(2));
     assert!(cache.add(rank, &listing(7, 3), 0, 5).is_none());
     assert!(cache.find(rank, RegionKey::new(7, 3)).is_some());
     assert!(cache.find(rank, RegionKey::new(7, 4)).is_none());
@@ -69,7 +69,7 @@ fn a_region_is_found_under_its_own_key_only() {
 
 #[test]
 fn the_cache_is_bounded_and_keeps_the_newest_entry() {
-    let mut cache = Cache::new();
+    let mut cache = RegionCache::new();
     for rank in 0..10_000 {
         cache.add(Rank(rank), &listing(1, 1), 0, u64::from(rank));
         assert!(cache.find(Rank(rank), RegionKey::new(1, 1)).is_some(), "{rank}");
@@ -79,7 +79,7 @@ fn the_cache_is_bounded_and_keeps_the_newest_entry() {
 
 #[test]
 fn regions_of_many_ranks_and_many_of_one_are_known_side_by_side() {
-    let mut cache = Cache::new();
+    let mut cache = RegionCache::new();
     let all = || {
         let of_ranks = (0..64).map(|rank| (Rank(rank), 1));
         of_ranks.chain((2..64).map(|slot| (Rank(0), slot)))
@@ -93,7 +93,7 @@ fn regions_of_many_ranks_and_many_of_one_are_known_side_by_side() {
 /// In a full set the oldest entry is evicted.
 #[test]
 fn a_full_set_evicts_its_oldest_entry() {
-    let (mut cache, key) = (Cache::new(), RegionKey::new(1, 1));
+    let (mut cache, key) = (RegionCache::new(), RegionKey::new(1, 1));
     let first = set(Rank(0), key);
     let mut ranks = (0..).map(Rank).filter(|rank| set(*rank, key) == first);
     let ranks: [Rank; 3 * WAYS] = core::array::from_fn(|_| ranks.next().unwrap());
@@ -134,7 +134,7 @@ fn a_directory_keeps_a_listing_until_it_is_retracted() {
     let mut directory = unsafe { Directory::new(NonNull::from(&mut memory[..]).cast()) };
     let mr = |key| {
         let (raw, desc) = (core::ptr::null_mut(), core::ptr::null_mut());
-        Some(Mr { raw, desc, key: Key::of(key), origin: 0 })
+        Some(Mr { raw, desc, key: WireKey::of(key), origin: 0 })
     };
     let number = |mr: Option<&Mr>| mr.map(|mr| mr.key.words[0]);
     assert!(directory.mr(0).is_none() && directory.retract(9).is_none());
@@ -154,13 +154,13 @@ fn a_directory_keeps_a_listing_until_it_is_retracted() {
 
 #[test]
 fn a_region_is_used_to_its_last_byte_and_no_further() {
-    let mut cache = Cache::new();
+    let mut cache = RegionCache::new();
     let listing = Listing { skew: 60, ..listing(7, 3) };
     cache.add(Rank(0), &listing, 9, 5);
     let known = *cache.find(Rank(0), listing.key).unwrap();
     assert!(known.is_open());
     let addr = |offset| RemoteAddr { rank: Rank(0), key: listing.key, offset };
-    let far = |offset: u64| Ok(Far { peer: 9, addr: 0x1000 + offset, key: 5 });
+    let far = |offset: u64| Ok(RemoteBuffer { peer: 9, addr: 0x1000 + offset, key: 5 });
     assert_eq!(known.resolve(addr(0), 64, Need::Write, 1), far(0));
     assert_eq!(known.resolve(addr(60), 4, Need::Write, 4), far(60));
     assert_eq!(known.resolve(addr(64), 0, Need::Read, 1), far(64));
@@ -175,7 +175,7 @@ fn a_region_is_used_to_its_last_byte_and_no_further() {
 
 #[test]
 fn a_failed_check_names_the_wrong_value() {
-    let mut cache = Cache::new();
+    let mut cache = RegionCache::new();
     let readable = Listing { access: 1, skew: 4, ..listing(7, 3) };
     cache.add(Rank(0), &readable, 0, 5);
     let known = *cache.find(Rank(0), RegionKey::new(7, 3)).unwrap();

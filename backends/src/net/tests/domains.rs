@@ -1,10 +1,10 @@
-//! A rank's rails together, and an endpoint as its user holds it.
+//! A rank's NIC endpoints together, and an endpoint as its user holds it.
 
 use super::fixture::*;
 use crate::net::domain::{NetDomain, Traits};
-use crate::net::rail::{Limits, Rail};
-use crate::net::wire::End;
-use crate::net::{Arrival, CardError, SendError, Unfit};
+use crate::net::nic_endpoint::{Limits, NicEndpoint};
+use crate::net::wire::CompletionStatus;
+use crate::net::{Arrival, AssembleError, CardError, PacketError, ProbeReport};
 use core::ptr::NonNull;
 use tsumugi_core::backend::{Completion, Domain, Endpoint};
 use tsumugi_core::boot::BootError;
@@ -13,9 +13,9 @@ use tsumugi_core::op::Op;
 use tsumugi_core::sync::Ordering;
 
 fn assemble(
-    rails: Vec<Rail<Script>>,
+    nics: Vec<NicEndpoint<Script>>,
     change: impl FnOnce(&mut Traits),
-) -> Result<NetDomain<Script>, Unfit> {
+) -> Result<NetDomain<Script>, AssembleError> {
     let mut traits = Traits {
         rank: Rank(0),
         size: SIZE,
@@ -26,14 +26,14 @@ fn assemble(
         remote_completion: true,
     };
     change(&mut traits);
-    NetDomain::assemble(rails, About, traits)
+    NetDomain::assemble(nics, About, ProbeReport { rows: Vec::new() }, traits)
 }
 
-/// A domain of two rails.
+/// A domain of two NIC endpoints.
 fn pair(change: impl Fn(&mut Limits)) -> (NetDomain<Script>, [Script; 2]) {
     let wires = [Script::default(), Script::default()];
-    let rails = (0..2).map(|index| rail(&wires[index], DEPTH, index, &change)).collect();
-    let domain = assemble(rails, |_| {}).unwrap();
+    let nics = (0..2).map(|index| nic(&wires[index], DEPTH, index, &change)).collect();
+    let domain = assemble(nics, |_| {}).unwrap();
     domain.find(|rank, into| {
         let mut card = card(rank.0 as u8);
         card.endpoints.push(card.endpoints[0].clone());
@@ -89,8 +89,8 @@ fn a_domain_reports_the_traits_of_its_rails() {
 #[test]
 fn words_move_whole_by_devices_and_by_atomics() {
     let words = |word_atomics, is_device| {
-        let rail = rail(&Script::default(), 1, 0, |limits| limits.word_atomics = word_atomics);
-        let domain = assemble(vec![rail], |traits| traits.is_device = is_device).unwrap();
+        let nic = nic(&Script::default(), 1, 0, |limits| limits.word_atomics = word_atomics);
+        let domain = assemble(vec![nic], |traits| traits.is_device = is_device).unwrap();
         assert_eq!(domain.copies_words(), is_device);
         [1, 2, 4, 8].map(|bytes| domain.moves_words(bytes))
     };
@@ -107,9 +107,9 @@ fn a_card_has_all_endpoints_of_the_rank() {
     assert!(matches!(domain.check(&own.to_bytes()), Err(CardError::Number { .. })));
     assert_eq!(domain.check(domain.card()), Ok(()));
     assert_eq!(domain.check(&card(1).to_bytes()), Ok(()));
-    let other = crate::net::card::Card { job: 8, ..card(1) };
+    let other = crate::net::card::EndpointCard { job: 8, ..card(1) };
     assert_eq!(domain.check(&other.to_bytes()), Err(CardError::Job { job: 8 }));
-    let read = crate::net::card::Card::parse(domain.card(), &card(1)).unwrap();
+    let read = crate::net::card::EndpointCard::parse(domain.card(), &card(1)).unwrap();
     assert_eq!((read.endpoints.len(), read.mark()), (2, domain.mark()));
     assert_eq!(read.name.as_str(), "script by a script");
 }
@@ -118,11 +118,14 @@ fn a_card_has_all_endpoints_of_the_rank() {
 fn a_rail_without_an_address_makes_no_domain() {
     let wire = Script::default();
     wire.line().address_refused = Some(5);
-    let refused = assemble(vec![rail(&wire, 1, 0, |_| {})], |_| {}).map(drop);
-    assert_eq!(refused, Err(Unfit::Address(5)));
-    assert_eq!(Unfit::check("pairs", 4, 1, 4), Ok(()));
+    let refused = assemble(vec![nic(&wire, 1, 0, |_| {})], |_| {}).map(drop);
+    assert_eq!(refused, Err(AssembleError::Address(5)));
+    assert_eq!(AssembleError::check("pairs", 4, 1, 4), Ok(()));
     let (name, value, min, max) = ("pairs", 5, 1, 4);
-    assert_eq!(Unfit::check(name, 5, 1, 4), Err(Unfit::Number { name, value, min, max }));
+    assert_eq!(
+        AssembleError::check(name, 5, 1, 4),
+        Err(AssembleError::Number { name, value, min, max })
+    );
 }
 
 #[test]
@@ -196,17 +199,19 @@ fn a_dropped_endpoint_has_nothing_in_flight() {
     assert_eq!(endpoint.post(&[word, word]), 2);
     assert_eq!(endpoint.in_flight(), 2);
     assert!(endpoint.holds(PEER) && !endpoint.holds(OTHER));
-    // Slots that are all zeroes. The operations end in different polls, so that one poll is
-    // not enough.
-    let ends = |context, end| wires[0].line().entries.push_back(crate::net::Entry { context, end });
+    // Slots that are all zeroes. The operations end in different polls, so that one poll
+    // is not enough.
+    let ends = |context, end| {
+        wires[0].line().entries.push_back(crate::net::CompletionEntry { context, end })
+    };
     wires[0].line().is_slow = true;
-    ends(usize::MAX, End::Again);
-    ends(DEPTH, End::Done(0));
-    ends(usize::MAX, End::Again);
-    ends(DEPTH + 1, End::Done(0));
-    let before = wires[0].line().rung;
+    ends(usize::MAX, CompletionStatus::Again);
+    ends(DEPTH, CompletionStatus::Done(0));
+    ends(usize::MAX, CompletionStatus::Again);
+    ends(DEPTH + 1, CompletionStatus::Done(0));
+    let before = wires[0].line().doorbells;
     drop(endpoint);
-    assert_eq!(wires[0].line().rung - before, 5, "polls, the last of which finds nothing");
+    assert_eq!(wires[0].line().doorbells - before, 5, "polls, the last of which finds nothing");
     let mut endpoint = domain.endpoint();
     assert_eq!((endpoint.index(), endpoint.in_flight()), (0, 0));
     let mut done = [Completion::EMPTY; 4];
@@ -243,15 +248,15 @@ fn an_endpoint_posts_and_polls_in_one_turn() {
     assert_eq!(receive(&mut endpoint), [(Rank(1), b"b".to_vec())]);
     assert_eq!(receive(&mut endpoint), []);
     assert_eq!(wires[0].line().receives.len(), PACKETS);
-    // While another thread has the rail, the endpoint does nothing and promises
+    // While another thread has the NIC endpoint, the endpoint does nothing and promises
     // nothing.
-    let rail = domain.try_rail(0).unwrap();
+    let nic = domain.try_rail(0).unwrap();
     assert_eq!((endpoint.post(&[nowhere]), endpoint.poll(&mut done)), (0, 0));
     assert_eq!(endpoint.turn(&[nowhere], &mut done), (0, 0));
     assert!(endpoint.holds(PEER) && !endpoint.arm());
-    assert_eq!(domain.try_send(0, PEER, b"a"), Err(SendError::Full));
-    assert_eq!(domain.tell_lost(0, PEER, b"a"), Err(SendError::Full));
-    drop(rail);
+    assert_eq!(domain.try_send(0, PEER, b"a"), Err(PacketError::Full));
+    assert_eq!(domain.notify_dead(0, PEER, b"a"), Err(PacketError::Full));
+    drop(nic);
     assert!(!endpoint.arm() && !domain.arm(0));
     wires[0].line().waits = true;
     assert!(endpoint.arm() && domain.arm(0) && !domain.arm(1));
@@ -270,7 +275,10 @@ fn lands(wire: &Script, text: &[u8]) {
     let at = line.nears[&context].at as *mut u8;
     // SAFETY: a buffer for a packet that the wire has.
     unsafe { at.copy_from_nonoverlapping(packet.as_ptr(), packet.len()) };
-    line.entries.push_back(crate::net::Entry { context, end: End::Done(packet.len()) });
+    line.entries.push_back(crate::net::CompletionEntry {
+        context,
+        end: CompletionStatus::Done(packet.len()),
+    });
 }
 
 #[test]
@@ -278,17 +286,17 @@ fn a_struck_rank_is_lost_to_every_endpoint() {
     let (domain, wires) = pair(|_| {});
     let (mut first, mut second) = (domain.endpoint(), domain.endpoint());
     assert_eq!((first.try_send(PEER, b"a"), second.try_send(PEER, b"a")), (Ok(()), Ok(())));
-    domain.strike(PEER);
-    domain.strike(PEER);
+    domain.mark_dead(PEER);
+    domain.mark_dead(PEER);
     assert_eq!(domain.shared.lost_count.load(Ordering::Relaxed), 1);
     let mut done = [Completion::EMPTY; 4];
     assert_eq!(first.post(&[]), 0);
     assert_eq!(wires[0].line().removed, [101], "a post drops the peer");
     assert_eq!(second.poll(&mut done), 0);
     assert_eq!(wires[1].line().removed, [151], "a poll drops the peer");
-    domain.strike(OTHER);
+    domain.mark_dead(OTHER);
     assert_eq!(first.turn(&[], &mut done), (0, 0));
-    let lost = SendError::Addr(AddrError::PeerLost { rank: OTHER });
+    let lost = PacketError::Addr(AddrError::PeerLost { rank: OTHER });
     assert_eq!(first.try_send(OTHER, b"a"), Err(lost));
 }
 
@@ -297,13 +305,13 @@ fn tell_lost_works_on_an_endpoint_that_is_not_taken() {
     let (domain, wires) = pair(|_| {});
     wires[1].line().is_way_open = true;
     domain.try_send(1, PEER, b"a").unwrap();
-    domain.strike(PEER);
+    domain.mark_dead(PEER);
     let max = domain.packet_bytes_max();
-    let too_long = SendError::TooLong { bytes: max + 1, max };
-    assert_eq!(domain.tell_lost(1, PEER, &vec![0; max + 1]), Err(too_long));
-    assert_eq!(domain.tell_lost(1, PEER, &vec![0; max]), Ok(()));
+    let too_long = PacketError::TooLong { bytes: max + 1, max };
+    assert_eq!(domain.notify_dead(1, PEER, &vec![0; max + 1]), Err(too_long));
+    assert_eq!(domain.notify_dead(1, PEER, &vec![0; max]), Ok(()));
     assert_eq!(wires[1].line().calls.len(), 2);
-    assert!(domain.tell_lost(0, PEER, b"a").is_err(), "endpoint 0 never met the peer");
+    assert!(domain.notify_dead(0, PEER, b"a").is_err(), "endpoint 0 never met the peer");
 }
 
 #[test]

@@ -1,12 +1,12 @@
-//! A rail over a scripted wire.
+//! A NIC endpoint over a scripted wire.
 
 pub use super::script::{About, Call, Line, Placed, Script};
-use crate::net::card::{Card, Place};
+use crate::net::card::{CardEndpoint, EndpointCard};
 use crate::net::memory::Listing;
-use crate::net::noise::Noise;
-use crate::net::packet::{Arrival, SendError};
-use crate::net::rail::{Cards, Limits, Rail, Shared, Sizes};
-use crate::net::wire::{End, Entry, Far, Key};
+use crate::net::nic_endpoint::{CardSource, DomainShared, Limits, NicEndpoint, Sizes};
+use crate::net::packet::{Arrival, PacketError};
+use crate::net::secret_rng::SecretRng;
+use crate::net::wire::{CompletionEntry, CompletionStatus, RemoteBuffer, WireKey};
 use core::ffi::c_int;
 use core::ptr::NonNull;
 use std::sync::{Mutex, MutexGuard, OnceLock};
@@ -20,10 +20,10 @@ use tsumugi_core::op::Op;
 use tsumugi_core::sync::{AtomicU32, AtomicU64, AtomicUsize};
 use tsumugi_core::tag::Tag;
 
-/// The rail, the shared data of its rank, and its wire.
+/// The NIC endpoint, the shared data of its rank, and its wire.
 pub struct Net {
-    pub rail: Rail<Script>,
-    pub shared: Shared,
+    pub nic: NicEndpoint<Script>,
+    pub shared: DomainShared,
     pub wire: Script,
 }
 
@@ -38,8 +38,8 @@ impl Net {
 
     pub fn sized(depth: usize, change: impl FnOnce(&mut Limits)) -> Self {
         let wire = Script::default();
-        let rail = rail(&wire, depth, 0, change);
-        Self { rail, shared: shared(), wire }
+        let nic = nic(&wire, depth, 0, change);
+        Self { nic, shared: shared(), wire }
     }
 
     pub fn line(&self) -> MutexGuard<'_, Line> {
@@ -88,44 +88,44 @@ impl Net {
         self.line().answers.extend(codes.iter().map(|code| -code));
     }
 
-    pub fn ends(&self, context: usize, end: End) {
-        self.line().entries.push_back(Entry { context, end });
+    pub fn ends(&self, context: usize, end: CompletionStatus) {
+        self.line().entries.push_back(CompletionEntry { context, end });
     }
 
     pub fn done(&self, context: usize) {
-        self.ends(context, End::Done(0));
+        self.ends(context, CompletionStatus::Done(0));
     }
 
     /// Puts the peer's region into the cache.
     pub fn knows(&mut self, rank: Rank, listing: &Listing) {
-        let peer = self.rail.peer(&self.shared, rank).unwrap().unwrap();
+        let peer = self.nic.peer(&self.shared, rank).unwrap().unwrap();
         let key = MAPPED + listing.raw.words[0];
-        self.rail.cache.add(rank, listing, peer.addr, key);
+        self.nic.cache.add(rank, listing, peer.addr, key);
     }
 
     pub fn post(&mut self, ops: &[Op]) -> usize {
-        self.rail.see_losses(&self.shared);
-        self.rail.post(&self.shared, ops)
+        self.nic.end_lost_ops(&self.shared);
+        self.nic.post(&self.shared, ops)
     }
 
     /// Polls once.
     pub fn poll(&mut self) -> Vec<(u64, Result<u64, AddrError>)> {
-        self.rail.see_losses(&self.shared);
+        self.nic.end_lost_ops(&self.shared);
         let mut done = [Completion::EMPTY; 64];
-        let count = self.rail.poll(&self.shared, &mut done);
+        let count = self.nic.poll(&self.shared, &mut done);
         done[..count].iter().map(|done| (done.tag.to_bits(), done.result)).collect()
     }
 
-    pub fn send(&mut self, to: Rank, bytes: &[u8]) -> Result<(), SendError> {
-        self.rail.try_send(&self.shared, to, bytes)
+    pub fn send(&mut self, to: Rank, bytes: &[u8]) -> Result<(), PacketError> {
+        self.nic.try_send(&self.shared, to, bytes)
     }
 
     /// The arrivals as text, and their number.
     pub fn receive(&mut self) -> (usize, Vec<String>) {
         let mut arrived = Vec::new();
-        let count = self.rail.receive(&self.shared, &mut |arrival| {
+        let count = self.nic.receive(&self.shared, &mut |arrival| {
             arrived.push(match arrival {
-                Arrival::Bell(at) => format!("bell {} {}", at.key.to_bits(), at.offset),
+                Arrival::Notified(at) => format!("bell {} {}", at.key.to_bits(), at.offset),
                 Arrival::Packet { from, bytes } => {
                     format!("{} of {}", String::from_utf8_lossy(bytes), from.0)
                 }
@@ -138,7 +138,7 @@ impl Net {
     pub fn lands(&self, bytes: &[u8]) {
         let context = self.line().receives.remove(0);
         self.write(context, bytes);
-        self.ends(context, End::Done(bytes.len()));
+        self.ends(context, CompletionStatus::Done(bytes.len()));
     }
 
     /// Writes to the address of a post.
@@ -164,27 +164,27 @@ impl Net {
         // SAFETY: leaked, and used as nothing but bytes.
         let region = unsafe { self.shared.table.register(base, bytes as u64, access) }.unwrap();
         // SAFETY: the same.
-        unsafe { self.rail.register(region.key, base, bytes as u64, access) }.unwrap();
+        unsafe { self.nic.register(region.key, base, bytes as u64, access) }.unwrap();
         region
     }
 
-    pub fn strike(&mut self, rank: Rank) {
+    pub fn mark_dead(&mut self, rank: Rank) {
         let mut lost = self.shared.lost.lock().unwrap();
         lost.push(rank);
         *self.shared.lost_count.get_mut() = lost.len();
     }
 }
 
-/// Makes a separate rail over this wire.
-pub fn rail(
+/// Makes a separate NIC endpoint over this wire.
+pub fn nic(
     wire: &Script,
     depth: usize,
     index: usize,
     change: impl FnOnce(&mut Limits),
-) -> Rail<Script> {
+) -> NicEndpoint<Script> {
     let mut limits = Limits {
         inject_bytes: 0,
-        give_bytes: 0,
+        inject_packet_bytes: 0,
         piece_bytes_max: u64::MAX,
         more: false,
         rings: false,
@@ -195,11 +195,11 @@ pub fn rail(
     };
     change(&mut limits);
     let sizes = Sizes { depth, packets: PACKETS, packet_bytes: PACKET_BYTES };
-    Rail::open(wire.clone(), sizes, index, limits, Noise::new(1)).unwrap()
+    NicEndpoint::open(wire.clone(), sizes, index, limits, SecretRng::new(1)).unwrap()
 }
 
-pub fn shared() -> Shared {
-    let shared = Shared {
+pub fn shared() -> DomainShared {
+    let shared = DomainShared {
         rank: Rank(0),
         size: SIZE,
         job: AtomicU64::new(JOB),
@@ -210,7 +210,7 @@ pub fn shared() -> Shared {
         lost_count: AtomicUsize::new(0),
         kept: AtomicU32::new(0),
     };
-    let cards: Box<Cards> = Box::new(|rank, into| {
+    let cards: Box<CardSource> = Box::new(|rank, into| {
         let bytes = card(rank.0 as u8).to_bytes();
         into[..bytes.len()].copy_from_slice(&bytes);
         Ok::<_, BootError>(Some(bytes.len()))
@@ -220,13 +220,13 @@ pub fn shared() -> Shared {
 }
 
 /// The card of a rank; the rank's number determines its address and its directory.
-pub fn card(rank: u8) -> Card {
-    let place = Place {
+pub fn card(rank: u8) -> EndpointCard {
+    let place = CardEndpoint {
         address: vec![rank; 8],
         origin: origin(Rank(rank.into())),
-        key: Key::of(u64::from(rank)),
+        key: WireKey::of(u64::from(rank)),
     };
-    Card { job: JOB, kind: 3, name: Excerpt::new("a script"), endpoints: vec![place] }
+    EndpointCard { job: JOB, kind: 3, name: Excerpt::new("a script"), endpoints: vec![place] }
 }
 
 /// The address of a rank's directory.
@@ -242,7 +242,7 @@ pub fn listing(slot: usize) -> Listing {
         bytes: 64,
         origin: 0x8000,
         skew: 0,
-        raw: Key::of(50),
+        raw: WireKey::of(50),
     }
 }
 
@@ -252,8 +252,8 @@ pub fn at(slot: usize, offset: u64) -> RemoteAddr {
 }
 
 /// The same address in the form that the wire gets.
-pub fn far(offset: u64) -> Far {
-    Far { peer: 100 + u64::from(PEER.0), addr: 0x8000 + offset, key: MAPPED + 50 }
+pub fn far(offset: u64) -> RemoteBuffer {
+    RemoteBuffer { peer: 100 + u64::from(PEER.0), addr: 0x8000 + offset, key: MAPPED + 50 }
 }
 
 pub fn local(region: &Region, offset: u64) -> LocalAddr {

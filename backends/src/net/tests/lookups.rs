@@ -2,7 +2,7 @@
 
 use super::fixture::*;
 use crate::net::memory::{Listing, REGIONS_MAX};
-use crate::net::wire::{End, Far, Key};
+use crate::net::wire::{CompletionStatus, RemoteBuffer, WireKey};
 use libc::{EAGAIN, ECONNRESET, EINPROGRESS};
 use tsumugi_core::mem::{AddrError, RegionKey, RemoteAddr, Width};
 use tsumugi_core::op::Op;
@@ -22,7 +22,7 @@ fn lost() -> Result<u64, AddrError> {
 /// A read of a slot of the peer's directory.
 fn read(read: usize, slot: usize) -> Call {
     let addr = origin(PEER) + 128 * slot as u64;
-    let far = Far { peer: 101, addr, key: MAPPED + 1 };
+    let far = RemoteBuffer { peer: 101, addr, key: MAPPED + 1 };
     Call::Get { bytes: 128, far, context: FIRST_READ + read, more: false }
 }
 
@@ -32,7 +32,7 @@ fn an_operation_goes_on_when_its_regions_slot_has_come() {
     assert_eq!(net.post(&[word(5).tagged(tag(1))]), 1);
     assert_eq!(net.call(), read(0, 5));
     assert_eq!(net.line().mapped, [(1, origin(PEER))]);
-    assert!(net.rail.holds(PEER));
+    assert!(net.nic.holds(PEER));
     assert_eq!((net.poll(), net.calls()), (vec![], vec![]));
     net.answer_read(FIRST_READ, Some(&listing(5)));
     assert_eq!(net.poll(), []);
@@ -60,7 +60,7 @@ fn each_read_has_a_place_of_its_own_which_is_used_again() {
     assert_eq!(net.poll(), [(2, stale(REGIONS_MAX - 1))]);
     net.answer_read(FIRST_READ, None);
     assert_eq!(net.poll(), [(3, stale(6))]);
-    assert_eq!(net.rail.in_flight(), 0);
+    assert_eq!(net.nic.in_flight(), 0);
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn a_slot_with_another_key_makes_the_key_stale() {
         net.post(&[word(5).tagged(tag(1))]);
         net.answer_read(FIRST_READ, Some(&wrong));
         assert_eq!(net.poll(), [(1, stale(5))]);
-        assert_eq!(net.rail.in_flight(), 0);
+        assert_eq!(net.nic.in_flight(), 0);
     }
     // The key that the slot names is in the cache from then on.
     let mut net = Net::new();
@@ -86,7 +86,7 @@ fn a_slot_with_another_key_makes_the_key_stale() {
 #[test]
 fn a_region_that_replaces_another_unmaps_its_key() {
     let mut net = Net::new();
-    net.knows(PEER, &Listing { raw: Key::of(40), ..listing(5) });
+    net.knows(PEER, &Listing { raw: WireKey::of(40), ..listing(5) });
     let newer = Listing { key: RegionKey::new(5, 2), ..listing(5) };
     net.post(&[Op::get_word(RemoteAddr { key: newer.key, ..at(5, 8) }, Width::W8)]);
     net.answer_read(FIRST_READ, Some(&newer));
@@ -131,7 +131,7 @@ fn an_operation_that_waits_for_room_is_not_ended_by_a_read() {
     assert_eq!(net.call(), read(0, 5));
     net.answer_read(FIRST_READ, None);
     assert_eq!(net.poll(), [(2, Err(AddrError::StaleKey { addr: newer }))]);
-    assert!(net.rail.holds(PEER), "the first operation waits for room alone");
+    assert!(net.nic.holds(PEER), "the first operation waits for room alone");
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn a_read_for_which_there_is_no_room_is_posted_by_a_later_poll() {
         let mut net = Net::new();
         net.refuse(&[code]);
         assert_eq!(net.post(&[word(5).tagged(tag(1))]), 1);
-        assert_eq!((net.calls(), net.rail.failures.count), (vec![], 0));
+        assert_eq!((net.calls(), net.nic.failures.count), (vec![], 0));
         net.poll();
         assert_eq!(net.call(), read(0, 5));
         net.answer_read(FIRST_READ, None);
@@ -183,8 +183,8 @@ fn a_refused_read_loses_the_peer() {
     net.refuse(&[ECONNRESET]);
     assert_eq!(net.post(&[word(5).tagged(tag(1))]), 1);
     assert_eq!(net.poll(), [(1, lost())]);
-    let failure = net.rail.failures.last.unwrap();
-    assert_eq!((net.rail.failures.count, failure.peer), (1, Some(PEER)));
+    let failure = net.nic.failures.last.unwrap();
+    assert_eq!((net.nic.failures.count, failure.peer), (1, Some(PEER)));
     assert_eq!((failure.code, failure.provider_code), (ECONNRESET, 0));
 }
 
@@ -195,8 +195,8 @@ fn a_key_that_cannot_be_mapped_loses_the_peer() {
     net.line().map_refused = Some(libc::ENOMEM);
     net.answer_read(FIRST_READ, Some(&listing(5)));
     assert_eq!(net.poll(), [(1, lost())]);
-    let failure = net.rail.failures.last.unwrap();
-    assert_eq!((net.rail.failures.count, failure.peer), (1, Some(PEER)));
+    let failure = net.nic.failures.last.unwrap();
+    assert_eq!((net.nic.failures.count, failure.peer), (1, Some(PEER)));
     assert_eq!((failure.code, failure.provider_code), (libc::ENOMEM, 0));
 }
 
@@ -206,18 +206,18 @@ fn an_operation_on_a_rank_without_a_card_ends() {
     net.shared.cards = std::sync::OnceLock::new();
     assert_eq!(net.post(&[word(5).tagged(tag(1))]), 1);
     assert_eq!(net.poll(), [(1, lost())]);
-    assert_eq!(net.rail.in_flight(), 0);
+    assert_eq!(net.nic.in_flight(), 0);
 }
 
 #[test]
 fn an_operation_waits_for_a_card_that_was_requested() {
     let mut net = Net::new();
     let known = std::mem::take(&mut net.shared.cards);
-    let later: Box<crate::net::Cards> = Box::new(|_, _| Ok(None));
+    let later: Box<crate::net::CardSource> = Box::new(|_, _| Ok(None));
     assert!(net.shared.cards.set(later).is_ok());
     assert_eq!(net.post(&[word(5).tagged(tag(1))]), 1);
     assert_eq!((net.poll(), net.calls()), (vec![], vec![]));
-    assert!(net.rail.holds(PEER));
+    assert!(net.nic.holds(PEER));
     net.shared.cards = known;
     net.poll();
     assert_eq!(net.call(), read(0, 5));
@@ -238,32 +238,32 @@ fn in_one_by_one_mode_a_read_is_under_way_alone() {
     net.answer_read(FIRST_READ, None);
     assert_eq!(net.poll(), [(2, stale(6))]);
     assert!(matches!(net.call(), Call::Word { .. }));
-    net.done(net.rail.flights.iter().position(|it| it.counted).unwrap());
+    net.done(net.nic.flights.iter().position(|it| it.counted).unwrap());
     assert_eq!(net.poll().len(), 1);
-    assert_eq!(net.rail.posted, 0);
+    assert_eq!(net.nic.posted, 0);
 }
 
 /// However a read ends, and if its rank is lost, the device has room for the next request.
 #[test]
 fn in_one_by_one_mode_a_read_that_has_ended_makes_room() {
     let ends = [
-        Some(End::Done(0)),
-        Some(End::Again),
-        Some(End::Gone { code: ECONNRESET, provider_code: 0 }),
-        Some(End::Refused { code: ECONNRESET, provider_code: 0 }),
+        Some(CompletionStatus::Done(0)),
+        Some(CompletionStatus::Again),
+        Some(CompletionStatus::Gone { code: ECONNRESET, provider_code: 0 }),
+        Some(CompletionStatus::Refused { code: ECONNRESET, provider_code: 0 }),
         None,
     ];
     for end in ends {
         let mut net = Net::with(|limits| limits.one_by_one = true);
         net.post(&[word(6).tagged(tag(2))]);
-        assert_eq!((net.call(), net.rail.posted), (read(0, 6), 1));
+        assert_eq!((net.call(), net.nic.posted), (read(0, 6), 1));
         match end {
             Some(end) => net.ends(FIRST_READ, end),
-            None => net.strike(PEER),
+            None => net.mark_dead(PEER),
         }
         net.poll();
-        let is_repeated = end == Some(End::Again);
-        assert_eq!(net.rail.posted, usize::from(is_repeated), "{end:?}");
+        let is_repeated = end == Some(CompletionStatus::Again);
+        assert_eq!(net.nic.posted, usize::from(is_repeated), "{end:?}");
         if is_repeated {
             assert_eq!(net.call(), read(0, 6));
             net.answer_read(FIRST_READ, None);
@@ -274,9 +274,9 @@ fn in_one_by_one_mode_a_read_that_has_ended_makes_room() {
         assert!(matches!(net.call(), Call::Get { far, .. } if far.addr == origin(OTHER) + 6 * 128));
         // The completion that comes after the loss is not counted a second time.
         if end.is_none() {
-            net.ends(FIRST_READ, End::Again);
+            net.ends(FIRST_READ, CompletionStatus::Again);
             net.poll();
         }
-        assert_eq!(net.rail.posted, 1, "{end:?}");
+        assert_eq!(net.nic.posted, 1, "{end:?}");
     }
 }

@@ -1,9 +1,9 @@
 //! Ranks that are found dead.
 
 use super::fixture::*;
-use crate::net::SendError;
+use crate::net::PacketError;
 use crate::net::memory::Listing;
-use crate::net::wire::{End, Key};
+use crate::net::wire::{CompletionStatus, WireKey};
 use libc::{EAGAIN, ECONNRESET, EINPROGRESS};
 use tsumugi_core::mem::{Access, AddrError, RemoteAddr, Width};
 use tsumugi_core::op::{Kind, Op};
@@ -21,21 +21,21 @@ fn lost() -> Result<u64, AddrError> {
 #[test]
 fn a_posted_operation_on_a_lost_rank_ends_once() {
     for end in [
-        End::Done(0),
-        End::Again,
-        End::Gone { code: ECONNRESET, provider_code: 0 },
-        End::Refused { code: ECONNRESET, provider_code: 0 },
+        CompletionStatus::Done(0),
+        CompletionStatus::Again,
+        CompletionStatus::Gone { code: ECONNRESET, provider_code: 0 },
+        CompletionStatus::Refused { code: ECONNRESET, provider_code: 0 },
     ] {
         let mut net = Net::new();
         net.knows(PEER, &listing(5));
         net.post(&[word(0).tagged(tag(1))]);
         net.calls();
-        net.strike(PEER);
+        net.mark_dead(PEER);
         assert_eq!(net.poll(), [(1, lost())]);
-        assert_eq!(net.rail.in_flight(), 1, "the device still has the operation");
+        assert_eq!(net.nic.in_flight(), 1, "the device still has the operation");
         net.ends(0, end);
         assert_eq!((net.poll(), net.calls()), (vec![], vec![]), "{end:?}");
-        assert_eq!(net.rail.in_flight(), 0);
+        assert_eq!(net.nic.in_flight(), 0);
         assert_eq!(net.poll(), []);
     }
 }
@@ -53,20 +53,20 @@ fn a_waiting_operation_on_a_lost_rank_ends_and_others_continue() {
     net.post(&[add.tagged(tag(5)), word(16).tagged(tag(6))]);
     net.write(4, &7u64.to_le_bytes());
     net.done(4);
-    net.ends(5, End::Refused { code: ECONNRESET, provider_code: 0 });
+    net.ends(5, CompletionStatus::Refused { code: ECONNRESET, provider_code: 0 });
     net.refuse(&[EAGAIN; 6]);
     assert_eq!(net.poll(), []);
     net.line().answers.clear();
     net.calls();
-    net.strike(PEER);
+    net.mark_dead(PEER);
     let mut ended = net.poll();
     ended.sort_by_key(|done| done.0);
     assert_eq!(ended, [(1, lost()), (3, lost()), (5, Ok(7)), (6, lost())]);
-    assert!(!net.rail.holds(PEER));
+    assert!(!net.nic.holds(PEER));
     net.done(1);
     net.done(3);
     assert_eq!(net.poll(), [(2, Ok(0)), (4, Ok(0))]);
-    assert_eq!((net.rail.in_flight(), net.rail.posted), (0, 0));
+    assert_eq!((net.nic.in_flight(), net.nic.posted), (0, 0));
 }
 
 #[test]
@@ -76,14 +76,14 @@ fn a_get_from_a_lost_rank_ends_when_its_buffer_is_free() {
     let own = net.own(64, Access::Local);
     let get = Op::get(at(5, 0), local(&own, 0), 8);
     net.post(&[get.tagged(tag(1)), get.tagged(tag(2)), get.tagged(tag(3))]);
-    net.strike(PEER);
+    net.mark_dead(PEER);
     assert_eq!(net.poll(), []);
     net.done(0);
-    net.ends(1, End::Gone { code: ECONNRESET, provider_code: 0 });
+    net.ends(1, CompletionStatus::Gone { code: ECONNRESET, provider_code: 0 });
     assert_eq!(net.poll(), [(1, Ok(0)), (2, lost())]);
-    net.ends(2, End::Refused { code: ECONNRESET, provider_code: 0 });
+    net.ends(2, CompletionStatus::Refused { code: ECONNRESET, provider_code: 0 });
     assert_eq!(net.poll(), [(3, lost())]);
-    assert_eq!(net.rail.in_flight(), 0);
+    assert_eq!(net.nic.in_flight(), 0);
 }
 
 #[test]
@@ -94,10 +94,10 @@ fn a_get_from_a_lost_rank_into_kept_memory_ends_at_once() {
     net.shared.kept.store(kept.key.to_bits(), Ordering::Relaxed);
     let into = |region, bits| Op::get(at(5, 0), local(region, 0), 8).tagged(tag(bits));
     net.post(&[into(&kept, 1), into(&own, 2)]);
-    net.strike(PEER);
+    net.mark_dead(PEER);
     assert_eq!(net.poll(), [(1, lost())]);
     net.done(0);
-    assert_eq!((net.poll(), net.rail.in_flight()), (vec![], 1));
+    assert_eq!((net.poll(), net.nic.in_flight()), (vec![], 1));
     net.done(1);
     assert_eq!(net.poll(), [(2, Ok(0))]);
 }
@@ -117,12 +117,12 @@ fn without_kept_memory_no_key_counts_as_kept() {
 fn a_new_operation_on_a_lost_rank_is_refused() {
     let mut net = Net::new();
     net.knows(PEER, &listing(5));
-    net.knows(OTHER, &Listing { raw: Key::of(60), ..listing(5) });
-    net.strike(PEER);
+    net.knows(OTHER, &Listing { raw: WireKey::of(60), ..listing(5) });
+    net.mark_dead(PEER);
     assert_eq!(net.post(&[word(0).tagged(tag(1))]), 1);
     assert_eq!(net.poll(), [(1, lost())]);
-    assert_eq!(net.send(PEER, b"a"), Err(SendError::Addr(AddrError::PeerLost { rank: PEER })));
-    assert_eq!((net.calls(), net.rail.failures.count), (vec![], 0));
+    assert_eq!(net.send(PEER, b"a"), Err(PacketError::Addr(AddrError::PeerLost { rank: PEER })));
+    assert_eq!((net.calls(), net.nic.failures.count), (vec![], 0));
     let line = net.line();
     assert_eq!((&line.removed[..], &line.unmapped[..]), (&[101][..], &[MAPPED + 50][..]));
     drop(line);
@@ -134,7 +134,7 @@ fn a_new_operation_on_a_lost_rank_is_refused() {
     );
     assert_eq!(net.send(OTHER, b"a"), Ok(()));
     // A rank that is lost later is recorded, too, and once.
-    net.strike(OTHER);
+    net.mark_dead(OTHER);
     assert_eq!(net.poll().len(), 1);
     assert_eq!(net.line().removed, [101, 102]);
 }
@@ -142,31 +142,31 @@ fn a_new_operation_on_a_lost_rank_is_refused() {
 #[test]
 fn a_rank_that_was_never_met_can_be_lost() {
     let mut net = Net::new();
-    net.strike(PEER);
+    net.mark_dead(PEER);
     assert_eq!(net.post(&[word(0).tagged(tag(1))]), 1);
     assert_eq!(net.poll(), [(1, lost())]);
     assert_eq!((net.calls(), net.line().removed.clone()), (vec![], vec![]));
-    let told = net.rail.tell_lost(&net.shared, PEER, b"a");
-    assert_eq!(told, Err(SendError::Addr(AddrError::PeerLost { rank: PEER })));
+    let told = net.nic.notify_dead(&net.shared, PEER, b"a");
+    assert_eq!(told, Err(PacketError::Addr(AddrError::PeerLost { rank: PEER })));
 }
 
 #[test]
 fn tell_lost_sends_where_the_wire_still_can() {
-    let refused = Err(SendError::Addr(AddrError::PeerLost { rank: PEER }));
+    let refused = Err(PacketError::Addr(AddrError::PeerLost { rank: PEER }));
     for is_open in [true, false] {
         let mut net = Net::new();
         net.line().is_way_open = is_open;
         net.send(PEER, b"a").unwrap();
         net.calls();
         assert_eq!(
-            net.rail.tell_lost(&net.shared, PEER, b"b"),
+            net.nic.notify_dead(&net.shared, PEER, b"b"),
             refused,
             "the peer is not lost yet"
         );
-        net.strike(PEER);
-        let rung = net.line().rung;
-        let told = net.rail.tell_lost(&net.shared, PEER, b"b");
-        assert_eq!(net.line().rung, rung + 1);
+        net.mark_dead(PEER);
+        let doorbells = net.line().doorbells;
+        let told = net.nic.notify_dead(&net.shared, PEER, b"b");
+        assert_eq!(net.line().doorbells, doorbells + 1);
         assert_eq!(net.send(PEER, b"b"), refused);
         if is_open {
             assert_eq!(told, Ok(()));
@@ -188,28 +188,28 @@ fn in_one_by_one_mode_a_lost_rank_does_not_delay_other_ranks() {
     let other = Op::get_word(RemoteAddr { rank: OTHER, ..at(5, 0) }, Width::W8);
     net.post(&[word(0).tagged(tag(1)), other.tagged(tag(2))]);
     assert_eq!(net.calls().len(), 1);
-    net.strike(PEER);
+    net.mark_dead(PEER);
     assert_eq!(net.poll(), [(1, lost())]);
-    assert_eq!((net.calls().len(), net.rail.posted), (1, 1));
+    assert_eq!((net.calls().len(), net.nic.posted), (1, 1));
     net.done(0);
     net.done(1);
     assert_eq!(net.poll(), [(2, Ok(0))]);
-    assert_eq!(net.rail.posted, 0);
+    assert_eq!(net.nic.posted, 0);
     // The same with a read of the lost rank's directory.
     let mut net = Net::with(|limits| limits.one_by_one = true);
     net.knows(OTHER, &listing(5));
     net.post(&[word(0).tagged(tag(1)), other.tagged(tag(2))]);
     assert!(matches!(net.call(), Call::Get { .. }));
-    net.strike(PEER);
+    net.mark_dead(PEER);
     assert_eq!(net.poll(), [(1, lost())]);
     assert!(matches!(net.call(), Call::Word { .. }));
     net.answer_read(FIRST_READ, None);
     net.done(1);
-    assert_eq!((net.poll(), net.rail.posted), (vec![(2, Ok(0))], 0));
+    assert_eq!((net.poll(), net.nic.posted), (vec![(2, Ok(0))], 0));
     // A directory read for another rank continues, and still counts as posted.
     net.post(&[Op::get_word(RemoteAddr { rank: OTHER, ..at(6, 0) }, Width::W8)]);
     assert!(matches!(net.call(), Call::Get { .. }));
-    net.strike(tsumugi_core::mem::Rank(3));
+    net.mark_dead(tsumugi_core::mem::Rank(3));
     net.poll();
-    assert_eq!(net.rail.posted, 1);
+    assert_eq!(net.nic.posted, 1);
 }

@@ -2,7 +2,7 @@
 
 use super::fixture::*;
 use crate::net::memory::Listing;
-use crate::net::wire::{End, Far, Key};
+use crate::net::wire::{CompletionStatus, RemoteBuffer, WireKey};
 use libc::{EAGAIN, ECONNRESET, EINPROGRESS, EOPNOTSUPP};
 use tsumugi_core::mem::{Access, AddrError, LocalAddr, Rank, RegionKey, Width};
 use tsumugi_core::op::{Kind, Op};
@@ -87,16 +87,16 @@ fn a_queue_takes_its_depth_of_operations_and_frees_each_place() {
     assert_eq!(net.post(&ops), DEPTH);
     let contexts: Vec<usize> = net.calls().iter().map(context).collect();
     assert_eq!(contexts, [0, 1, 2, 3]);
-    assert_eq!((net.rail.in_flight(), net.post(&ops)), (DEPTH, 0));
+    assert_eq!((net.nic.in_flight(), net.post(&ops)), (DEPTH, 0));
     net.done(2);
     net.done(0);
     // An operation that has ended but was not polled still occupies its place.
     let mut none: [tsumugi_core::backend::Completion; 0] = [];
-    assert_eq!(net.rail.poll(&net.shared, &mut none), 0);
-    assert_eq!((net.rail.in_flight(), net.post(&ops)), (DEPTH, 0));
+    assert_eq!(net.nic.poll(&net.shared, &mut none), 0);
+    assert_eq!((net.nic.in_flight(), net.post(&ops)), (DEPTH, 0));
     let mut one = [tsumugi_core::backend::Completion::EMPTY];
-    assert_eq!(net.rail.poll(&net.shared, &mut one), 1);
-    assert_eq!((one[0].tag, net.rail.in_flight()), (tag(2), DEPTH - 1));
+    assert_eq!(net.nic.poll(&net.shared, &mut one), 1);
+    assert_eq!((one[0].tag, net.nic.in_flight()), (tag(2), DEPTH - 1));
     assert_eq!(net.poll(), [(0, Ok(0))]);
     assert_eq!(net.post(&ops[4..]), 2);
     let contexts: Vec<usize> = net.calls().iter().map(context).collect();
@@ -133,8 +133,8 @@ fn an_operation_for_which_the_wire_has_no_room_is_not_taken() {
     net.knows(PEER, &listing(5));
     net.refuse(&[0, EAGAIN]);
     assert_eq!(net.post(&[word(0), word(8), word(16)]), 1);
-    assert_eq!((net.refused(), net.rail.in_flight()), (1, 1));
-    assert!(!net.rail.holds(PEER) && net.poll().is_empty());
+    assert_eq!((net.refused(), net.nic.in_flight()), (1, 1));
+    assert!(!net.nic.holds(PEER) && net.poll().is_empty());
     assert_eq!(net.refused(), 1, "nothing is posted again");
     assert_eq!(net.post(&[word(8), word(16), word(24), word(32)]), 3);
 }
@@ -145,13 +145,13 @@ fn an_operation_for_which_the_wire_is_not_ready_is_posted_again() {
     net.knows(PEER, &listing(5));
     net.refuse(&[EINPROGRESS, EINPROGRESS]);
     assert_eq!(net.post(&[word(0).tagged(tag(1)), word(8).tagged(tag(2))]), 2);
-    assert!(net.rail.holds(PEER) && !net.rail.holds(OTHER));
+    assert!(net.nic.holds(PEER) && !net.nic.holds(OTHER));
     net.refuse(&[EINPROGRESS, EINPROGRESS]);
     assert_eq!((net.poll(), net.calls()), (vec![], vec![]));
     assert_eq!(net.refused(), 4, "each is posted once per poll");
     net.poll();
     assert_eq!(net.calls().len(), 2);
-    assert!(!net.rail.holds(PEER));
+    assert!(!net.nic.holds(PEER));
     net.done(0);
     net.done(1);
     assert_eq!(net.poll(), [(1, Ok(0)), (2, Ok(0))]);
@@ -164,14 +164,14 @@ fn a_refusal_ends_the_operation_and_is_recorded() {
     net.refuse(&[ECONNRESET, EOPNOTSUPP, libc::ENOSYS]);
     let ops = [word(0).tagged(tag(1)), word(8).tagged(tag(2)), word(16).tagged(tag(3))];
     assert_eq!(net.post(&ops), 3);
-    let failure = net.rail.failures.last.unwrap();
-    assert_eq!((net.rail.failures.count, failure.code), (3, libc::ENOSYS));
+    let failure = net.nic.failures.last.unwrap();
+    assert_eq!((net.nic.failures.count, failure.code), (3, libc::ENOSYS));
     assert_eq!((failure.peer, failure.kind), (Some(PEER), Some(Kind::GetWord)));
     assert_eq!(failure.provider_code, 0);
     let lost = Err(AddrError::PeerLost { rank: PEER });
     let unsupported = |offset| Err(AddrError::Unsupported { addr: at(5, offset) });
     assert_eq!(net.poll(), [(1, lost), (2, unsupported(8)), (3, unsupported(16))]);
-    assert_eq!(net.rail.in_flight(), 0);
+    assert_eq!(net.nic.in_flight(), 0);
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn a_wrong_operation_fails_before_it_reaches_the_wire() {
     assert_eq!(net.post(&[Op::get(at(6, 0), nothing, 8)]), 1);
     assert!(matches!(net.poll()[..], [(_, Err(AddrError::StaleKey { .. }))]));
     assert_eq!(net.calls(), []);
-    assert_eq!(net.rail.in_flight(), 0);
+    assert_eq!(net.nic.in_flight(), 0);
 }
 
 #[test]
@@ -302,14 +302,14 @@ fn the_wire_knows_whether_another_request_follows() {
 fn the_doorbell_is_rung_once_for_a_batch_and_once_for_a_poll() {
     let mut net = Net::new();
     net.knows(PEER, &listing(5));
-    let rung = |net: &mut Net, act: &mut dyn FnMut(&mut Net)| {
-        let before = net.line().rung;
+    let doorbells = |net: &mut Net, act: &mut dyn FnMut(&mut Net)| {
+        let before = net.line().doorbells;
         act(net);
-        net.line().rung - before
+        net.line().doorbells - before
     };
-    assert_eq!(rung(&mut net, &mut |net| assert_eq!(net.post(&[word(0), word(8)]), 2)), 1);
-    assert_eq!(rung(&mut net, &mut |net| assert_eq!(net.poll(), [])), 1);
-    assert_eq!(rung(&mut net, &mut |net| assert_eq!(net.send(PEER, b"a"), Ok(()))), 1);
+    assert_eq!(doorbells(&mut net, &mut |net| assert_eq!(net.post(&[word(0), word(8)]), 2)), 1);
+    assert_eq!(doorbells(&mut net, &mut |net| assert_eq!(net.poll(), [])), 1);
+    assert_eq!(doorbells(&mut net, &mut |net| assert_eq!(net.send(PEER, b"a"), Ok(()))), 1);
 }
 
 #[test]
@@ -318,17 +318,23 @@ fn in_one_by_one_mode_one_request_is_under_way() {
     net.knows(PEER, &listing(5));
     let ops = [word(0).tagged(tag(1)), word(8).tagged(tag(2)), word(16).tagged(tag(3))];
     assert_eq!(net.post(&ops), 3, "all are accepted");
-    assert!(net.rail.holds(PEER));
-    for (turn, end) in
-        [End::Done(0), End::Again, End::Done(0), End::Done(0)].into_iter().enumerate()
+    assert!(net.nic.holds(PEER));
+    for (turn, end) in [
+        CompletionStatus::Done(0),
+        CompletionStatus::Again,
+        CompletionStatus::Done(0),
+        CompletionStatus::Done(0),
+    ]
+    .into_iter()
+    .enumerate()
     {
         let call = net.call();
         assert_eq!(net.poll(), [], "the next request waits for the end of this one");
         assert_eq!((net.calls(), net.send(PEER, b"x")), (vec![], Err(full())));
         net.ends(context(&call), end);
-        assert_eq!(net.poll().len(), usize::from(end != End::Again), "{turn}");
+        assert_eq!(net.poll().len(), usize::from(end != CompletionStatus::Again), "{turn}");
     }
-    assert_eq!((net.calls(), net.rail.in_flight()), (vec![], 0));
+    assert_eq!((net.calls(), net.nic.in_flight()), (vec![], 0));
     assert_eq!(net.send(PEER, b"x"), Ok(()));
     let Call::Send { context: packet, .. } = net.call() else { panic!("a packet") };
     assert_eq!(net.post(&[word(0)]), 1);
@@ -338,22 +344,22 @@ fn in_one_by_one_mode_one_request_is_under_way() {
     assert_eq!(net.calls().len(), 1);
 }
 
-fn full() -> crate::net::SendError {
-    crate::net::SendError::Full
+fn full() -> crate::net::PacketError {
+    crate::net::PacketError::Full
 }
 
 #[test]
 fn a_remote_end_has_the_peers_endpoint_and_the_mapped_key() {
     let mut net = Net::new();
     net.knows(PEER, &listing(5));
-    net.knows(OTHER, &Listing { origin: 0x9000, raw: Key::of(51), ..listing(5) });
+    net.knows(OTHER, &Listing { origin: 0x9000, raw: WireKey::of(51), ..listing(5) });
     let other = tsumugi_core::mem::RemoteAddr { rank: OTHER, ..at(5, 16) };
     net.post(&[word(8), Op::get_word(other, Width::W8)]);
-    let fars: Vec<Far> = (net.calls().iter())
+    let fars: Vec<RemoteBuffer> = (net.calls().iter())
         .map(|call| match call {
             Call::Word { far, .. } => *far,
             other => panic!("{other:?}"),
         })
         .collect();
-    assert_eq!(fars, [far(8), Far { peer: 102, addr: 0x9010, key: MAPPED + 51 }]);
+    assert_eq!(fars, [far(8), RemoteBuffer { peer: 102, addr: 0x9010, key: MAPPED + 51 }]);
 }

@@ -2,7 +2,7 @@
 
 use super::fixture::*;
 use crate::net::memory::Listing;
-use crate::net::wire::Key;
+use crate::net::wire::WireKey;
 use tsumugi_core::mem::{Access, Width};
 use tsumugi_core::op::Op;
 
@@ -35,7 +35,7 @@ fn a_region_is_registered_as_its_directory_slot_says() {
         let mut net = Net::with(|limits| limits.key_bytes = key_bytes);
         let region = net.own(65, Access::ReadWrite);
         let slot = region.key.index();
-        assert_eq!(net.rail.directory.key(slot), Some(region.key));
+        assert_eq!(net.nic.directory.key(slot), Some(region.key));
         let (base, bytes, access, key) = *net.registered().last().unwrap();
         assert_eq!((base, bytes, access), (region.base.as_ptr() as usize, 65, Access::ReadWrite));
         let read = listed(&net, slot).unwrap();
@@ -45,21 +45,21 @@ fn a_region_is_registered_as_its_directory_slot_says() {
             bytes: 65,
             origin: base as u64,
             skew: base as u64 % 64,
-            raw: Key::of(key),
+            raw: WireKey::of(key),
         };
         assert_eq!(read, wanted);
         if key_bytes == 2 {
             assert_eq!(key, 16 + slot as u64, "the slot's number, after 16 keys of the rail's own");
         }
-        net.rail.unregister(region.key);
+        net.nic.unregister(region.key);
         assert_eq!((listed(&net, slot), net.closed()), (None, vec![2]));
-        net.rail.unregister(region.key);
+        net.nic.unregister(region.key);
         assert_eq!(net.closed().len(), 1, "the registration was closed once");
     }
     // Empty regions, and regions that only the rank itself uses.
     let mut net = Net::with(|limits| limits.local_mr = true);
     let none = net.own(0, Access::Local);
-    assert_eq!((net.registered().len(), net.rail.directory.key(none.key.index())), (2, None));
+    assert_eq!((net.registered().len(), net.nic.directory.key(none.key.index())), (2, None));
     let empty = net.own(0, Access::Read);
     assert_eq!(net.registered().last().unwrap().1, 1, "no registration is of 0 bytes");
     assert_eq!(listed(&net, empty.key.index()).unwrap().bytes, 0);
@@ -67,7 +67,7 @@ fn a_region_is_registered_as_its_directory_slot_says() {
     assert_eq!((net.registered().len(), listed(&net, hidden.key.index())), (4, None));
 }
 
-/// What a peer would read in the directory of the rail.
+/// What a peer would read in the directory of the NIC endpoint.
 fn listed(net: &Net, slot: usize) -> Option<Listing> {
     let start = net.registered()[0].0 as *const [u64; 16];
     // SAFETY: the directory's memory, which only this thread uses.
@@ -79,7 +79,7 @@ fn a_dropped_rail_closes_all_of_its_registrations() {
     let mut net = Net::with(|limits| limits.local_mr = true);
     net.own(64, Access::Read);
     let gone = net.own(64, Access::Read);
-    net.rail.unregister(gone.key);
+    net.nic.unregister(gone.key);
     let wire = net.wire.clone();
     drop(net);
     let mut shut = wire.line().shut.take().expect("the wire is shut");

@@ -6,7 +6,10 @@
 //! ```
 
 use super::fixture::{MAPPED, PACKET_BYTES};
-use crate::net::wire::{Answer, ENTRIES_MAX, Entry, Far, Key, Mr, Near, Nears, Wire};
+use crate::net::wire::{
+    CompletionEntry, ENTRIES_MAX, LocalBuffer, Mr, NetWire, PostResult, RemoteBuffer, WireKey,
+    WordBuffers,
+};
 use core::ffi::{c_int, c_void};
 use core::fmt;
 use std::collections::{BTreeMap, VecDeque};
@@ -18,12 +21,42 @@ use tsumugi_core::op::{Kind, Op};
 /// A call that a wire has accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Call {
-    Put { bytes: Vec<u8>, far: Far, context: usize, more: bool, inject: bool },
-    Ringing { bytes: Vec<u8>, far: Far, context: usize, number: u32 },
-    Get { bytes: usize, far: Far, context: usize, more: bool },
-    Word { kind: Kind, operand: u64, compare: u64, far: Far, context: usize, atomics: bool },
-    Send { bytes: Vec<u8>, peer: u64, context: usize },
-    Give { bytes: Vec<u8>, peer: u64 },
+    Put {
+        bytes: Vec<u8>,
+        far: RemoteBuffer,
+        context: usize,
+        more: bool,
+        inject: bool,
+    },
+    Ringing {
+        bytes: Vec<u8>,
+        far: RemoteBuffer,
+        context: usize,
+        number: u32,
+    },
+    Get {
+        bytes: usize,
+        far: RemoteBuffer,
+        context: usize,
+        more: bool,
+    },
+    Word {
+        kind: Kind,
+        operand: u64,
+        compare: u64,
+        far: RemoteBuffer,
+        context: usize,
+        atomics: bool,
+    },
+    Send {
+        bytes: Vec<u8>,
+        peer: u64,
+        context: usize,
+    },
+    Give {
+        bytes: Vec<u8>,
+        peer: u64,
+    },
 }
 
 /// The data that a test and its wire share.
@@ -38,14 +71,14 @@ pub struct Line {
     pub receives: Vec<usize>,
     /// Receive buffers that the wire takes before it refuses one; `None`: any number.
     pub receives_left: Option<usize>,
-    pub entries: VecDeque<Entry>,
+    pub entries: VecDeque<CompletionEntry>,
     /// Whether it returns one completion at a time.
     pub is_slow: bool,
     /// An error that takes the place of the next completions.
     pub broken: Option<c_int>,
     /// The local addresses that the wire may access, by context.
     pub nears: BTreeMap<usize, Placed>,
-    pub rung: usize,
+    pub doorbells: usize,
     pub waits: bool,
     pub insert_refused: Option<c_int>,
     pub map_refused: Option<c_int>,
@@ -91,7 +124,7 @@ impl Script {
         self.0.lock().unwrap()
     }
 
-    fn post(&self, call: impl FnOnce() -> Call, near: Option<(usize, Near)>) -> Answer {
+    fn post(&self, call: impl FnOnce() -> Call, near: Option<(usize, LocalBuffer)>) -> PostResult {
         let mut line = self.line();
         let answer = line.answers.pop_front().unwrap_or(0);
         if answer == 0 {
@@ -103,14 +136,14 @@ impl Script {
         } else {
             line.refused += 1;
         }
-        answer as Answer
+        answer as PostResult
     }
 }
 
 /// # Safety
 ///
 /// `near` is valid for `bytes` bytes.
-unsafe fn read(near: Near, bytes: usize) -> Vec<u8> {
+unsafe fn read(near: LocalBuffer, bytes: usize) -> Vec<u8> {
     // SAFETY: the caller's.
     unsafe { core::slice::from_raw_parts(near.at, bytes) }.to_vec()
 }
@@ -118,16 +151,16 @@ unsafe fn read(near: Near, bytes: usize) -> Vec<u8> {
 /// # Safety
 ///
 /// `near` is a word of `bytes` bytes.
-unsafe fn read_word(near: Near, bytes: usize) -> u64 {
+unsafe fn read_word(near: LocalBuffer, bytes: usize) -> u64 {
     let mut word = [0; 8];
     // SAFETY: the caller's.
     word[..bytes].copy_from_slice(&unsafe { read(near, bytes) });
     u64::from_le_bytes(word)
 }
 
-impl Wire for Script {
+impl NetWire for Script {
     const NAME: &'static str = "script";
-    type About = About;
+    type Description = About;
 
     fn event(&self) -> Option<RawFd> {
         self.line().event
@@ -165,14 +198,14 @@ impl Wire for Script {
         line.registered.push((base as usize, bytes, access, key));
         // A registration is named by its index.
         let desc = line.registered.len() as *mut c_void;
-        Ok(Mr { raw: desc, desc, key: Key::of(key), origin: base as u64 })
+        Ok(Mr { raw: desc, desc, key: WireKey::of(key), origin: base as u64 })
     }
 
     fn close_mr(&mut self, mr: &Mr) {
         self.line().closed.push(mr.raw as u64);
     }
 
-    fn map_key(&mut self, key: &Key, origin: u64) -> Result<u64, c_int> {
+    fn map_key(&mut self, key: &WireKey, origin: u64) -> Result<u64, c_int> {
         let mut line = self.line();
         if let Some(code) = line.map_refused {
             return Err(code);
@@ -187,26 +220,26 @@ impl Wire for Script {
 
     unsafe fn put(
         &mut self,
-        near: Near,
+        near: LocalBuffer,
         bytes: usize,
-        far: Far,
+        far: RemoteBuffer,
         context: usize,
         more: bool,
         inject: bool,
-    ) -> Answer {
+    ) -> PostResult {
         // SAFETY: the caller's.
         let bytes = unsafe { read(near, bytes) };
         self.post(|| Call::Put { bytes, far, context, more, inject }, Some((context, near)))
     }
 
-    unsafe fn put_ringing(
+    unsafe fn put_with_immediate(
         &mut self,
-        near: Near,
+        near: LocalBuffer,
         bytes: usize,
-        far: Far,
+        far: RemoteBuffer,
         context: usize,
         number: u32,
-    ) -> Answer {
+    ) -> PostResult {
         // SAFETY: the caller's.
         let bytes = unsafe { read(near, bytes) };
         self.post(|| Call::Ringing { bytes, far, context, number }, Some((context, near)))
@@ -214,23 +247,23 @@ impl Wire for Script {
 
     unsafe fn get(
         &mut self,
-        near: Near,
+        near: LocalBuffer,
         bytes: usize,
-        far: Far,
+        far: RemoteBuffer,
         context: usize,
         more: bool,
-    ) -> Answer {
+    ) -> PostResult {
         self.post(|| Call::Get { bytes, far, context, more }, Some((context, near)))
     }
 
     unsafe fn word(
         &mut self,
         op: &Op,
-        nears: Nears,
-        far: Far,
+        nears: WordBuffers,
+        far: RemoteBuffer,
         context: usize,
         atomics: bool,
-    ) -> Answer {
+    ) -> PostResult {
         let width = op.bytes() as usize;
         // SAFETY: the caller's: words of the operation.
         let (operand, compare) =
@@ -240,21 +273,27 @@ impl Wire for Script {
         self.post(call, Some((context, nears.result)))
     }
 
-    unsafe fn send(&mut self, near: Near, bytes: usize, peer: u64, context: usize) -> Answer {
+    unsafe fn send(
+        &mut self,
+        near: LocalBuffer,
+        bytes: usize,
+        peer: u64,
+        context: usize,
+    ) -> PostResult {
         // SAFETY: the caller's.
         let bytes = unsafe { read(near, bytes) };
         self.post(|| Call::Send { bytes, peer, context }, Some((context, near)))
     }
 
-    fn give(&mut self, bytes: &[u8], peer: u64) -> Answer {
+    fn inject_packet(&mut self, bytes: &[u8], peer: u64) -> PostResult {
         self.post(|| Call::Give { bytes: bytes.to_vec(), peer }, None)
     }
 
-    unsafe fn receive(&mut self, near: Near, bytes: usize, context: usize) -> Answer {
+    unsafe fn receive(&mut self, near: LocalBuffer, bytes: usize, context: usize) -> PostResult {
         assert_eq!(bytes, PACKET_BYTES);
         let mut line = self.line();
         if let Some(left) = &mut line.receives_left {
-            let Some(fewer) = left.checked_sub(1) else { return -libc::EAGAIN as Answer };
+            let Some(fewer) = left.checked_sub(1) else { return -libc::EAGAIN as PostResult };
             *left = fewer;
         }
         line.receives.push(context);
@@ -266,11 +305,14 @@ impl Wire for Script {
         self.line().job = Some(job);
     }
 
-    fn ring(&mut self) {
-        self.line().rung += 1;
+    fn ring_doorbell(&mut self) {
+        self.line().doorbells += 1;
     }
 
-    fn completions(&mut self, entries: &mut [Entry; ENTRIES_MAX]) -> Result<usize, c_int> {
+    fn completions(
+        &mut self,
+        entries: &mut [CompletionEntry; ENTRIES_MAX],
+    ) -> Result<usize, c_int> {
         let mut line = self.line();
         if let Some(code) = line.broken.take() {
             return Err(code);

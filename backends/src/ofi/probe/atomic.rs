@@ -3,32 +3,32 @@
 
 use super::super::choice::Choice;
 use super::super::sys::*;
-use super::{Atomic, Bench, Function, LIMIT, datatype};
-use crate::net::Verdict;
+use super::{Atomic, Function, LIMIT, OfiTestbed, datatype};
+use crate::net::TrialResult;
 use core::ffi::c_int;
 
-impl Bench {
+impl OfiTestbed {
     pub(super) fn fetching(
         &mut self,
         choice: &Choice,
         width: usize,
         op: c_int,
         of: Function,
-    ) -> Verdict {
+    ) -> TrialResult {
         let datatype = datatype(width);
         if !choice.facts.atomics || !self.a.is_valid(Atomic::Fetch, datatype, op) {
-            return Verdict::Refused(EOPNOTSUPP);
+            return TrialResult::Refused(EOPNOTSUPP);
         }
         let (operand, result, far) = (self.here(0), self.here(64), self.far(256));
         let (old, with) = (0b1100_0101, 0b1010_0110);
         Self::set_word(operand.at, width, with);
         Self::set_word(self.there.wrapping_add(256), width, old);
         let done = self.run(LIMIT, true, |a, context| {
-            // SAFETY: all ends are the bench's own.
+            // SAFETY: all ends are the testbed's own.
             unsafe { a.fetch((datatype, op), operand, result, far, context) }
         });
-        self.judge(done, |bench| {
-            bench.settles(256, width, of(old, with)) && Self::read(result.at, width) == old
+        self.judge(done, |testbed| {
+            testbed.settles(256, width, of(old, with)) && Self::read(result.at, width) == old
         })
     }
 
@@ -38,25 +38,25 @@ impl Bench {
         width: usize,
         op: c_int,
         of: Function,
-    ) -> Verdict {
+    ) -> TrialResult {
         let datatype = datatype(width);
         if !choice.facts.atomics || !self.a.is_valid(Atomic::Store, datatype, op) {
-            return Verdict::Refused(EOPNOTSUPP);
+            return TrialResult::Refused(EOPNOTSUPP);
         }
         let (operand, far) = (self.here(0), self.far(256));
         Self::set_word(operand.at, width, 5);
         Self::set_word(self.there.wrapping_add(256), width, 40);
         let done = self.run(LIMIT, true, |a, context| {
-            // SAFETY: both ends are the bench's own.
+            // SAFETY: both ends are the testbed's own.
             unsafe { a.atomic((datatype, op), operand, far, context) }
         });
-        self.judge(done, |bench| bench.settles(256, width, of(40, 5)))
+        self.judge(done, |testbed| testbed.settles(256, width, of(40, 5)))
     }
 
-    pub(super) fn compare_swap(&mut self, choice: &Choice, width: usize) -> Verdict {
+    pub(super) fn compare_swap(&mut self, choice: &Choice, width: usize) -> TrialResult {
         let datatype = datatype(width);
         if !choice.facts.atomics || !self.a.is_valid(Atomic::Compare, datatype, FI_CSWAP) {
-            return Verdict::Refused(EOPNOTSUPP);
+            return TrialResult::Refused(EOPNOTSUPP);
         }
         let (operand, compare, result) = (self.here(0), self.here(32), self.here(64));
         let far = self.far(256);
@@ -66,16 +66,16 @@ impl Bench {
             Self::set_word(operand.at, width, with);
             Self::set_word(compare.at, width, expected);
             let done = self.run(LIMIT, true, |a, context| {
-                // SAFETY: all ends are the bench's own.
+                // SAFETY: all ends are the testbed's own.
                 unsafe { a.compare(datatype, operand, compare, result, far, context) }
             });
-            let verdict = self.judge(done, |bench| {
-                bench.settles(256, width, then) && Self::read(result.at, width) == old
+            let verdict = self.judge(done, |testbed| {
+                testbed.settles(256, width, then) && Self::read(result.at, width) == old
             });
-            if verdict != Verdict::Works {
+            if verdict != TrialResult::Works {
                 return verdict;
             }
         }
-        Verdict::Works
+        TrialResult::Works
     }
 }

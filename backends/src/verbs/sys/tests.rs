@@ -1,7 +1,7 @@
 //! Compares the declared structures with those of the installed headers, if there
 //! are any.
 
-use super::super::dynamic::sys as driver;
+use super::super::dct::sys as driver;
 use super::*;
 use std::collections::HashMap;
 use tsumugi_conformance::left_out;

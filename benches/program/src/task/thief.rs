@@ -2,8 +2,8 @@
 
 use super::memory::Memory;
 use super::{Task, WORDS};
-use crate::random::mix;
 use tsumugi::{AddrError, Rank, Runtime};
+use tsumugi_core::random;
 use tsumugi_gas::steal::{Theft, TheftAction};
 
 /// Looks at other ranks in a random order, more often at those of its node.
@@ -49,7 +49,7 @@ impl Thief {
     }
 
     fn choose(&mut self) -> Option<Rank> {
-        self.seed = mix(self.seed);
+        self.seed = random::first(self.seed);
         let among = match self.seed % FAR_ONE_IN {
             0 => &self.all,
             _ if self.near.is_empty() => &self.all,

@@ -32,13 +32,15 @@ pub use bars::bars;
 pub use paper::paper;
 pub use trips::trips;
 
+use super::catalogue::Group;
+use super::line::trip_ns;
+use super::measured::{self, budget};
 use super::plot::{Axis, Plot, Point, Series};
 use super::row::Row;
 use super::sample::{Batch, Budget, Contender};
-use super::{Group, budget, trip_ns};
-use crate::args::Measure;
+use crate::args::MeasureArgs;
 use crate::failure::Failure;
-use crate::progress::Progress;
+use crate::progress::ProgressLine;
 use crate::summary::Summary;
 use std::cell::RefCell;
 use std::env;
@@ -101,12 +103,16 @@ struct Pages {
 }
 
 /// The work of each rank; rank 0 measures the rows `names`.
-pub fn rank(rt: &Runtime, names: &[&'static str], measure: &Measure) -> Result<Vec<Row>, Failure> {
+pub fn rank(
+    rt: &Runtime,
+    names: &[&'static str],
+    measure: &MeasureArgs,
+) -> Result<Vec<Row>, Failure> {
     if rt.size() < RANKS {
         return Err(Failure::Usage(format!("bench gas needs {RANKS} ranks, not {}", rt.size())));
     }
     let sizes = if measure.quick { QUICK_BYTES } else { PAGE_BYTES };
-    let progress = if rt.rank() == Rank(0) { Progress::new() } else { Progress::silent() };
+    let progress = if rt.rank() == Rank(0) { ProgressLine::new() } else { ProgressLine::silent() };
     progress.stage("page sizes", sizes.len() as u64);
     let mut rows = Vec::new();
     for (step, bytes) in (1..).zip(sizes) {
@@ -183,7 +189,7 @@ impl Pages {
     /// How often a batch visits all pages: a batch of few short operations would be
     /// too short for the clock. If the arguments set a number of operations, the
     /// batches are short enough that there are several of them.
-    fn turns(&self, measure: &Measure) -> usize {
+    fn turns(&self, measure: &MeasureArgs) -> usize {
         let asked = measure.ops.map_or(BATCH_OPS, |ops| ops as usize / BATCHES_MIN);
         let bytes = (BATCH_BYTES / self.bytes).max(1);
         (asked.min(BATCH_OPS) / self.count).clamp(1, bytes)
@@ -193,7 +199,7 @@ impl Pages {
         &self,
         rt: &Runtime,
         names: &[&'static str],
-        measure: &Measure,
+        measure: &MeasureArgs,
     ) -> Result<Vec<Row>, Failure> {
         let turns = self.turns(measure);
         let ops = (turns * self.count) as u64;
@@ -272,7 +278,7 @@ impl Pages {
         if wanted.is_empty() {
             return Ok(Vec::new());
         }
-        let measured = super::measure("gas", &self.params(), budget(measure), ops, &mut wanted)?;
+        let measured = measured::measure("gas", &self.params(), budget(measure), ops, &mut wanted)?;
         Ok(measured.rows.into_iter().chain(wires).collect())
     }
 

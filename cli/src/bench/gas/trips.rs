@@ -6,7 +6,7 @@ use crate::bench::row::Row;
 use crate::text;
 
 /// The counts and times for one page size.
-struct Line {
+struct TripsRow {
     bytes: u64,
     /// The agent that serves the home's words.
     by: &'static str,
@@ -36,7 +36,7 @@ pub fn trips(rows: &[Row]) -> String {
         "within 25 %",
         "share of bytes",
     ];
-    let table = text::table(&header, lines.iter().map(Line::row));
+    let table = text::table(&header, lines.iter().map(TripsRow::row));
     let holds = |by: &str| {
         let of = lines.iter().filter(|line| line.by == by);
         let holds = of.filter(|line| line.times >= TIMES && line.is_near() != Some(false));
@@ -65,7 +65,7 @@ pub fn trips(rows: &[Row]) -> String {
                   \x20 (Directory::Device), and no thread of the home takes part.\n";
     }
     if let Some(line) = lines.iter().find(|line| line.times < TIMES && line.share > 0.5) {
-        let Line { bytes, times, share, .. } = line;
+        let TripsRow { bytes, times, share, .. } = line;
         notes += &format!(
             "  At {bytes} B the transfer of the bytes takes {:.0} % of a cached get. An uncached\n\
              \x20 get takes {times:.2} times as long; a ratio of {TIMES} is not reachable from this\n\
@@ -76,7 +76,7 @@ pub fn trips(rows: &[Row]) -> String {
     format!("\n{table}{notes}")
 }
 
-fn lines(rows: &[Row]) -> Vec<Line> {
+fn lines(rows: &[Row]) -> Vec<TripsRow> {
     let of = |name: &str, bytes: u64| {
         let is_it = |row: &&Row| row.name == name && row.number("page_bytes") == Some(bytes);
         rows.iter().find(is_it)
@@ -85,7 +85,7 @@ fn lines(rows: &[Row]) -> Vec<Line> {
     let line = |uncached: &Row| {
         let bytes = uncached.number("page_bytes")?;
         let cached = of("get_cached", bytes)?;
-        Some(Line {
+        Some(TripsRow {
             bytes,
             by: if uncached.name == "get_uncached" { PROCESSOR } else { DEVICE },
             counted: counted("wire_get_cached", bytes)
@@ -99,7 +99,7 @@ fn lines(rows: &[Row]) -> Vec<Line> {
     asked.filter_map(line).collect()
 }
 
-impl Line {
+impl TripsRow {
     fn ratio(&self) -> Option<f64> {
         self.counted.map(|[cached, uncached]| uncached / cached)
     }

@@ -6,14 +6,15 @@
 //! ```
 
 use super::super::sample::{Batch, Contender};
-use super::super::{budget, guardian, measure as by_turns, row, trip_ns};
+use super::rows::{made, params};
 use super::together::{TOGETHER, Together};
 use crate::args;
-use crate::bench::row::Row;
+use crate::bench::line::trip_ns;
+use crate::bench::measured::{budget, measure as by_turns};
+use crate::bench::row::{self, Row};
 use crate::failure::Failure;
 use crate::job;
-use crate::progress::Progress;
-use crate::summary::Summary;
+use crate::progress::ProgressLine;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
@@ -23,15 +24,15 @@ use tsumugi::pvas::launch::{Guardian, Launch};
 use tsumugi::{Error, Rank, Runtime};
 
 /// Runs our jobs and the peers', one after the other.
-pub fn measure(locks: &args::Locks, names: &[&'static str]) -> Result<Vec<Row>, Failure> {
+pub fn measure(locks: &args::LockArgs, names: &[&'static str]) -> Result<Vec<Row>, Failure> {
     let mut rows = Vec::new();
     let wants = |of: &[&str]| of.iter().any(|name| names.contains(name));
     let is_alone = wants(&ALONE);
     if !is_alone && !wants(&TOGETHER) {
         return Ok(rows);
     }
-    let guardian = guardian("lock")?;
-    let progress = Progress::new();
+    let guardian = job::guardian("lock")?;
+    let progress = ProgressLine::new();
     progress.stage("processes", SIZES.len() as u64);
     for (step, ranks) in (1..).zip(SIZES) {
         if ranks > 2 && !wants(&TOGETHER) {
@@ -48,7 +49,7 @@ pub fn measure(locks: &args::Locks, names: &[&'static str]) -> Result<Vec<Row>, 
 }
 
 /// The rows of a job of this command.
-fn own(locks: &args::Locks, ranks: u32, guardian: &Guardian) -> Result<Vec<Row>, Failure> {
+fn own(locks: &args::LockArgs, ranks: u32, guardian: &Guardian) -> Result<Vec<Row>, Failure> {
     let failed = |error: std::io::Error| Failure::Failed(format!("bench lock: {error}"));
     let program = std::env::current_exe().map_err(failed)?;
     let folder = guardian.folder().expect("the guardian has a folder");
@@ -106,7 +107,7 @@ fn peer(peer: &str, ranks: u32, guardian: &Guardian) -> Result<Vec<Row>, Failure
 }
 
 /// The work of this process as a rank of a job.
-pub fn serve(measure: &args::Measure, names: &[&str], file: &Path) -> Result<(), Failure> {
+pub fn serve(measure: &args::MeasureArgs, names: &[&str], file: &Path) -> Result<(), Failure> {
     let config = job::config(Some(1))?;
     let rows = config.run(|rt| {
         let mut rows = Vec::new();
@@ -127,7 +128,7 @@ pub fn serve(measure: &args::Measure, names: &[&str], file: &Path) -> Result<(),
 }
 
 /// Rank 0 locks memory of rank 1; no other rank uses that lock.
-fn alone(rt: &Runtime, measure: &args::Measure, names: &[&str]) -> Result<Vec<Row>, Failure> {
+fn alone(rt: &Runtime, measure: &args::MeasureArgs, names: &[&str]) -> Result<Vec<Row>, Failure> {
     let words = rt.share::<u64>(1)?;
     let word = words.at(Rank(1), 0);
     let window = rt.window::<u64>(1)?;
@@ -166,29 +167,6 @@ fn alone(rt: &Runtime, measure: &args::Measure, names: &[&str]) -> Result<Vec<Ro
     }
     rt.barrier()?;
     Ok(rows)
-}
-
-pub(super) fn made(
-    system: &str,
-    name: &str,
-    params: &str,
-    samples: &mut [f64],
-    [line_ns_before, line_ns_after]: [Option<f64>; 2],
-) -> Option<Row> {
-    Some(Row {
-        figure: "lock".to_owned(),
-        system: system.to_owned(),
-        name: name.to_owned(),
-        params: params.to_owned(),
-        unit: "ns".to_owned(),
-        summary: Summary::of(samples)?,
-        line_ns_before,
-        line_ns_after,
-    })
-}
-
-pub(super) fn params(ranks: u32, algorithm: &str) -> String {
-    format!("ranks={ranks} algorithm={algorithm}")
 }
 
 const ALONE: [&str; 3] = ["fetch_add", "shared_uncontended", "exclusive_uncontended"];

@@ -11,12 +11,14 @@
 
 mod bars;
 mod job;
+mod rows;
 mod simulated;
 mod together;
 
+use super::catalogue::{Group, chosen};
 use super::plot::{Axis, Plot, Point, Series};
 use super::row::Row;
-use super::{Group, chosen, table};
+use super::table;
 use crate::args;
 use crate::failure::Failure;
 use crate::summary::Summary;
@@ -40,7 +42,7 @@ const CATALOGUE: &[Group] = &[
 ];
 
 /// Measures; returns `None` if this process is one of the measured ranks.
-pub fn measure(locks: &args::Locks) -> Result<Option<Vec<Row>>, Failure> {
+pub fn measure(locks: &args::LockArgs) -> Result<Option<Vec<Row>>, Failure> {
     let names = chosen(locks.measure.only.as_deref(), CATALOGUE)?;
     if let Some(file) = &locks.serve {
         job::serve(&locks.measure, &names, file)?;
@@ -64,7 +66,7 @@ pub fn text(rows: &[Row]) -> String {
 }
 
 /// One drawing.
-pub struct Figure {
+pub struct LockFigure {
     pub name: &'static str,
     rows: &'static [&'static str],
     title: &'static str,
@@ -77,7 +79,7 @@ pub struct Figure {
     is_log: bool,
 }
 
-impl Figure {
+impl LockFigure {
     fn has(&self, row: &Row) -> bool {
         self.rows.contains(&&*row.name) && row.unit == self.unit && row.number(self.x).is_some()
     }
@@ -117,8 +119,8 @@ fn name(row: &Row) -> String {
 }
 
 /// All drawings.
-pub const FIGURES: [Figure; 4] = [
-    Figure {
+pub const FIGURES: [LockFigure; 4] = [
+    LockFigure {
         name: "lock_all",
         rows: &["lock_all_cold", "lock_all_warm", "paper"],
         title: "All ranks lock and unlock all targets, simulated",
@@ -128,7 +130,7 @@ pub const FIGURES: [Figure; 4] = [
         scale: 1e3,
         is_log: true,
     },
-    Figure {
+    LockFigure {
         name: "by_rank",
         rows: &["paper_by_rank"],
         title: "1,000 rounds of each rank of the paper's machine, simulated",
@@ -138,7 +140,7 @@ pub const FIGURES: [Figure; 4] = [
         scale: 1.0,
         is_log: false,
     },
-    Figure {
+    LockFigure {
         name: "by_hops",
         rows: &["paper_by_hops"],
         title: "1,000 rounds, by the links between a rank and the lock, simulated",
@@ -148,7 +150,7 @@ pub const FIGURES: [Figure; 4] = [
         scale: 1.0,
         is_log: false,
     },
-    Figure {
+    LockFigure {
         name: "fetch_add",
         rows: &["paper_fetch_add"],
         title: "One atomic of each rank of a node, all at once, simulated",

@@ -3,15 +3,16 @@
 
 use crate::args;
 use crate::bench::row::Row;
-use crate::progress::Progress;
+use crate::progress::ProgressLine;
 use crate::summary::Summary;
 use std::collections::BTreeMap;
 use tsumugi_bench_lock::{
-    Cost, LockDesign, MEASURED, Machine, OfRank, Phase, SLOWEST, World, by_rank, on_one_node, paper,
+    Cost, CostModel, LockDesign, MEASURED, OfRank, Phase, SLOWEST, World, by_rank, on_one_node,
+    paper,
 };
 
 /// The rows of all selected points.
-pub fn measure(measure: &args::Measure, names: &[&'static str]) -> Vec<Row> {
+pub fn measure(measure: &args::MeasureArgs, names: &[&'static str]) -> Vec<Row> {
     let mut rows = Vec::new();
     if names.contains(&"paper") {
         rows.extend(papers());
@@ -26,12 +27,12 @@ pub fn measure(measure: &args::Measure, names: &[&'static str]) -> Vec<Row> {
     if !PHASES.iter().any(|(name, _)| names.contains(name)) {
         return rows;
     }
-    let progress = Progress::new();
+    let progress = ProgressLine::new();
     let sizes = if measure.quick { &SIZES[..4] } else { SIZES };
     progress.stage("simulated", sizes.len() as u64);
     for (step, &ranks) in (1..).zip(sizes) {
         for local in LOCAL_NS {
-            let machine = Machine { local_ns: local, ..Machine::FX100 };
+            let machine = CostModel { local_ns: local, ..CostModel::FX100 };
             for (design, name, ranks_max) in DESIGNS {
                 if ranks <= ranks_max {
                     let params = format!("ranks={ranks} algorithm={name} local={local}");
@@ -46,7 +47,7 @@ pub fn measure(measure: &args::Measure, names: &[&'static str]) -> Vec<Row> {
 }
 
 /// The time and the cost of each phase of one point.
-fn point(design: LockDesign, ranks: u32, machine: Machine, params: &str) -> Vec<Row> {
+fn point(design: LockDesign, ranks: u32, machine: CostModel, params: &str) -> Vec<Row> {
     let mut world = World::new(design, ranks, machine, true);
     let mut rows = Vec::new();
     for (name, phase) in PHASES {
@@ -120,7 +121,7 @@ fn papers_fetch_adds() -> Vec<Row> {
     let mut rows = Vec::new();
     for engines in [1, 4] {
         for (rank, of) in (0..).zip(on_one_node(engines)) {
-            let wait_ns = of.held_ns - Machine::FX100.overhead_ns;
+            let wait_ns = of.held_ns - CostModel::FX100.overhead_ns;
             for (part, ns) in [("all", of.held_ns), ("sync_wait", wait_ns)] {
                 let params = format!("engines={engines} part={part} rank={rank}");
                 rows.push(row("simulator", "paper_fetch_add", &params, "ns", ns as f64));

@@ -1,7 +1,7 @@
 //! Operations that all ranks of a job do at once, as the paper measures them: each
 //! rank runs round after round, and the slowest rank's time counts.
 
-use super::job::{made, params};
+use super::rows::{made, params};
 use crate::bench::row::Row;
 use crate::failure::Failure;
 use std::time::{Duration, Instant};
@@ -29,7 +29,7 @@ impl<'r> Together<'r> {
     pub fn rows(&self, names: &[&str]) -> Result<Vec<Row>, Failure> {
         let rt = self.rt;
         let mut rows = Vec::new();
-        let mut row = |name: &str, algorithm: &str, round: Round<'_>| {
+        let mut row = |name: &str, algorithm: &str, round: RankRound<'_>| {
             if names.contains(&name) {
                 rows.extend(self.row(name, algorithm, round)?);
             }
@@ -59,7 +59,12 @@ impl<'r> Together<'r> {
     }
 
     /// A row of the nanoseconds of a round.
-    fn row(&self, name: &str, algorithm: &str, round: Round<'_>) -> Result<Option<Row>, Failure> {
+    fn row(
+        &self,
+        name: &str,
+        algorithm: &str,
+        round: RankRound<'_>,
+    ) -> Result<Option<Row>, Failure> {
         let begin = Instant::now();
         let mut samples = Vec::new();
         let mut rounds = ROUNDS_FIRST;
@@ -138,7 +143,7 @@ impl<'r> Plate<'r> {
 }
 
 /// One round of a rank.
-type Round<'a> = &'a mut dyn FnMut() -> Result<(), Error>;
+type RankRound<'a> = &'a mut dyn FnMut() -> Result<(), Error>;
 
 /// The rows of this module.
 pub const TOGETHER: [&str; 6] =

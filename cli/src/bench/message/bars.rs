@@ -3,13 +3,13 @@
 use super::case::{OURS, TWO_COPY};
 use super::{crowd, halo, together};
 use crate::bench::row::Row;
-use crate::state::State;
+use crate::core_distance::CoreDistance;
 use crate::text;
 
 /// A line for each bar; empty if no row has one.
 pub fn bars(rows: &[Row]) -> String {
     let mut bars = Vec::new();
-    for state in State::ALL {
+    for state in CoreDistance::ALL {
         for name in ["latency_pre", "latency"] {
             bars.extend(smallest(rows, name, state));
             for span in SPANS.iter().filter(|span| span.state.is_none_or(|only| only == state)) {
@@ -63,7 +63,7 @@ struct Span {
     /// The least ratio of the other's time to ours.
     ahead: f64,
     of: &'static [&'static str],
-    state: Option<State>,
+    state: Option<CoreDistance>,
 }
 
 const PEERS: &[&str] = &["ucx", "openmpi", "mpich"];
@@ -72,14 +72,19 @@ const SPANS: &[Span] = &[
     Span { bytes: [128, 4 << 10], ahead: 1.0, of: PEERS, state: None },
     Span { bytes: [128, 4 << 10], ahead: 1.0, of: &[TWO_COPY], state: None },
     Span { bytes: [8 << 10, 128 << 10], ahead: 1.0, of: &["openmpi", "mpich"], state: None },
-    Span { bytes: [8 << 10, 128 << 10], ahead: 1.0 / 1.1, of: &["ucx"], state: Some(State::Near) },
-    Span { bytes: [8 << 10, 128 << 10], ahead: 3.0, of: PEERS, state: Some(State::Far) },
+    Span {
+        bytes: [8 << 10, 128 << 10],
+        ahead: 1.0 / 1.1,
+        of: &["ucx"],
+        state: Some(CoreDistance::Near),
+    },
+    Span { bytes: [8 << 10, 128 << 10], ahead: 3.0, of: PEERS, state: Some(CoreDistance::Far) },
     // The limit of what two cores can do.
     Span {
         bytes: [8 << 10, 128 << 10],
         ahead: 0.9,
         of: &[together::NAME],
-        state: Some(State::Far),
+        state: Some(CoreDistance::Far),
     },
     Span { bytes: [2 << 20, 2 << 20], ahead: 1.8, of: PEERS, state: None },
 ];
@@ -89,7 +94,7 @@ const ONE_SIDED: Span = Span { bytes: [1, 64 << 10], ahead: 1.0, of: PEERS, stat
 
 impl Span {
     /// The bar at the size and against the peer where our ratio is worst.
-    fn bar(&self, rows: &[Row], name: &str, state: State) -> Option<Bar> {
+    fn bar(&self, rows: &[Row], name: &str, state: CoreDistance) -> Option<Bar> {
         let state_word = state.to_string();
         let of = |row: &&Row| {
             row.name == name
@@ -127,9 +132,9 @@ impl Span {
 }
 
 /// The bar of the smallest message, in trips of a cache line.
-fn smallest(rows: &[Row], name: &str, state: State) -> Option<Bar> {
+fn smallest(rows: &[Row], name: &str, state: CoreDistance) -> Option<Bar> {
     let row = ours(rows, name, state).find(|row| row.number("bytes") == Some(8))?;
-    let more_ns = if state == State::Near { 66.0 } else { 120.0 };
+    let more_ns = if state == CoreDistance::Near { 66.0 } else { 120.0 };
     let limit = row.line_ns_before?.min(row.line_ns_after?) + more_ns;
     let (median, min) = (row.summary.median, row.summary.min);
     Some(Bar {
@@ -142,12 +147,12 @@ fn smallest(rows: &[Row], name: &str, state: State) -> Option<Bar> {
 }
 
 /// The bars of the rate of small messages.
-fn rate(rows: &[Row], state: State) -> Vec<Bar> {
+fn rate(rows: &[Row], state: CoreDistance) -> Vec<Bar> {
     let Some(row) = ours(rows, "rate8", state).next() else { return Vec::new() };
     let shown = |ns: f64| format!("{:.1} M/s", 1e3 / ns);
     let (median, min) = (row.summary.median, row.summary.min);
     let mut bars = Vec::new();
-    if state == State::Near {
+    if state == CoreDistance::Near {
         bars.push(Bar {
             what: format!("rate8, {state}"),
             limit: format!(">= {}", shown(RATE_NS)),
@@ -225,7 +230,7 @@ fn times(what: String, limit: f64, [median, min]: [f64; 2]) -> Bar {
     }
 }
 
-fn ours<'a>(rows: &'a [Row], name: &'a str, state: State) -> impl Iterator<Item = &'a Row> {
+fn ours<'a>(rows: &'a [Row], name: &'a str, state: CoreDistance) -> impl Iterator<Item = &'a Row> {
     let word = state.to_string();
     rows.iter().filter(move |row| {
         row.system == OURS && row.name == name && row.word("state") == Some(&word)

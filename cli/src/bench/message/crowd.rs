@@ -5,10 +5,10 @@
 //! a rank that must wait until other ranks have used up their time slices takes
 //! milliseconds more.
 
+use super::bench::{LIMIT, MessageBench};
 use super::case::{Case, YIELDING};
 use super::halo::step_ns;
 use super::state::row;
-use super::{Bench, LIMIT};
 use crate::bench::row::Row;
 use crate::bench::trip_ns;
 use crate::failure::Failure;
@@ -23,7 +23,7 @@ pub struct Crowd {
 }
 
 /// Runs the whole benchmark, if it is selected.
-pub fn measure(bench: &mut Bench<'_>) -> Result<Crowd, Failure> {
+pub fn measure(bench: &mut MessageBench<'_>) -> Result<Crowd, Failure> {
     let mut crowd = Crowd::default();
     if !bench.names.contains(&ROW) {
         return Ok(crowd);

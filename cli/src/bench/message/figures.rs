@@ -4,47 +4,59 @@
 use super::case::{LOCKED, OURS, RENDEZVOUS, TWO_COPY};
 use crate::bench::plot::{Axis, Plot, Point, Series};
 use crate::bench::row::Row;
-use crate::state::State;
+use crate::core_distance::CoreDistance;
 
 /// A figure of our rows: latency by size, a line for each system.
 #[derive(Debug)]
-pub struct Figure {
+pub struct MessageFigure {
     /// The file's name, without its ending.
     pub name: &'static str,
     title: &'static str,
     row: &'static str,
-    state: Option<State>,
+    state: Option<CoreDistance>,
     /// Whether only our own designs are shown.
     ours: bool,
 }
 
 /// All figures.
-pub const FIGURES: &[Figure] = &[
+pub const FIGURES: &[MessageFigure] = &[
     figure("fig7a_same_core", "Pre-posted, one core", "same_core_pre", None, true),
-    figure("fig7b_near", "Pre-posted, two cores, near", "latency_pre", Some(State::Near), true),
-    figure("fig7b_far", "Pre-posted, two cores, far", "latency_pre", Some(State::Far), true),
-    one_sided("fig4_put_near", "Put, near", "put", State::Near),
-    one_sided("fig4_put_far", "Put, far", "put", State::Far),
-    one_sided("fig5_get_near", "Get, near", "get", State::Near),
-    one_sided("fig5_get_far", "Get, far", "get", State::Far),
-    one_sided("third_near", "Copy between two other ranks, near", "third", State::Near),
-    one_sided("third_far", "Copy between two other ranks, far", "third", State::Far),
+    figure(
+        "fig7b_near",
+        "Pre-posted, two cores, near",
+        "latency_pre",
+        Some(CoreDistance::Near),
+        true,
+    ),
+    figure("fig7b_far", "Pre-posted, two cores, far", "latency_pre", Some(CoreDistance::Far), true),
+    one_sided("fig4_put_near", "Put, near", "put", CoreDistance::Near),
+    one_sided("fig4_put_far", "Put, far", "put", CoreDistance::Far),
+    one_sided("fig5_get_near", "Get, near", "get", CoreDistance::Near),
+    one_sided("fig5_get_far", "Get, far", "get", CoreDistance::Far),
+    one_sided("third_near", "Copy between two other ranks, near", "third", CoreDistance::Near),
+    one_sided("third_far", "Copy between two other ranks, far", "third", CoreDistance::Far),
     figure("same_core", "One core", "same_core", None, false),
     figure("same_core_pre", "Pre-posted, one core", "same_core_pre", None, false),
-    figure("near", "Two cores, near", "latency", Some(State::Near), false),
-    figure("near_pre", "Pre-posted, two cores, near", "latency_pre", Some(State::Near), false),
-    figure("far", "Two cores, far", "latency", Some(State::Far), false),
-    figure("far_pre", "Pre-posted, two cores, far", "latency_pre", Some(State::Far), false),
+    figure("near", "Two cores, near", "latency", Some(CoreDistance::Near), false),
+    figure(
+        "near_pre",
+        "Pre-posted, two cores, near",
+        "latency_pre",
+        Some(CoreDistance::Near),
+        false,
+    ),
+    figure("far", "Two cores, far", "latency", Some(CoreDistance::Far), false),
+    figure("far_pre", "Pre-posted, two cores, far", "latency_pre", Some(CoreDistance::Far), false),
 ];
 
 const fn figure(
     name: &'static str,
     title: &'static str,
     row: &'static str,
-    state: Option<State>,
+    state: Option<CoreDistance>,
     ours: bool,
-) -> Figure {
-    Figure { name, title, row, state, ours }
+) -> MessageFigure {
+    MessageFigure { name, title, row, state, ours }
 }
 
 /// A figure of our one-sided operations beside the peers' ping-pong.
@@ -52,8 +64,8 @@ const fn one_sided(
     name: &'static str,
     title: &'static str,
     row: &'static str,
-    state: State,
-) -> Figure {
+    state: CoreDistance,
+) -> MessageFigure {
     figure(name, title, row, Some(state), false)
 }
 
@@ -62,7 +74,7 @@ pub fn is_plotted(row: &Row) -> bool {
     FIGURES.iter().any(|figure| figure.row == row.name)
 }
 
-impl Figure {
+impl MessageFigure {
     /// The figure of `rows`; `None` if none of them belongs to it.
     pub fn plot(&self, rows: &[Row]) -> Option<Plot> {
         let state = self.state.map(|state| state.to_string());
@@ -92,7 +104,7 @@ impl Figure {
     }
 }
 
-impl Figure {
+impl MessageFigure {
     fn unit(&self) -> &'static str {
         match self.row {
             "put" | "get" => "operation of tsumugi, half round trip of peers, microseconds",

@@ -2,10 +2,10 @@
 //! share of computation are those of LULESH, measured with its meshes of 10 x 10 x
 //! 10 and 20 x 20 x 20 for each rank.
 
+use super::bench::{LIMIT, MessageBench};
 use super::case::{self, Case, OURS, YIELDING};
 use super::state::row;
 use super::work::compute;
-use super::{Bench, LIMIT};
 use crate::bench::row::Row;
 use crate::bench::trip_ns;
 use crate::failure::Failure;
@@ -30,7 +30,7 @@ struct Mesh {
 }
 
 /// Measures all selected rows.
-pub fn measure(bench: &mut Bench<'_>) -> Result<Halo, Failure> {
+pub fn measure(bench: &mut MessageBench<'_>) -> Result<Halo, Failure> {
     let step_ns = step_ns();
     let mut halo = Halo::default();
     let mut cases = Vec::new();
@@ -84,7 +84,7 @@ pub fn measure(bench: &mut Bench<'_>) -> Result<Halo, Failure> {
 }
 
 /// The paper's table 2: each eager limit needs a job of its own.
-fn limits(bench: &mut Bench<'_>, step_ns: f64, halo: &mut Halo) -> Result<(), Failure> {
+fn limits(bench: &mut MessageBench<'_>, step_ns: f64, halo: &mut Halo) -> Result<(), Failure> {
     let mut shares = Vec::new();
     let rounds = bench.rounds().unwrap_or(ROUNDS);
     let limits: &[usize] = if bench.is_quick { &EAGER_LIMITS[3..4] } else { &EAGER_LIMITS };

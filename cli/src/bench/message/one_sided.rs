@@ -4,8 +4,8 @@
 //! The payload is touched as in the ping-pong: the origin of a put writes to every
 //! line of the bytes before, and the origin of a get reads every line of them after.
 
-use super::serve::Command;
-use super::work::{dirty, look};
+use super::command::BenchCommand;
+use super::payload::{dirty, look};
 use crate::failure::Failure;
 use std::time::Instant;
 use tsumugi::global::GlobalBlock;
@@ -34,7 +34,7 @@ impl Field {
     pub fn work(
         field: &mut Option<Self>,
         rt: &Runtime,
-        command: Command<'_>,
+        command: BenchCommand<'_>,
     ) -> Result<Vec<f64>, Failure> {
         let number = |name, absent| command.number(name).unwrap_or(absent) as usize;
         let (bytes, rounds) = (number("bytes", 8), number("rounds", 64));

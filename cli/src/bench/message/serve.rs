@@ -1,6 +1,7 @@
 //! One of our ranks among the measured systems: it reads commands, carries them out,
 //! and answers.
 
+use super::command::BenchCommand;
 use super::work;
 use crate::failure::Failure;
 use std::fs::File;
@@ -8,28 +9,6 @@ use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::Path;
 use tsumugi::affinity;
 use tsumugi::{Rank, Runtime};
-
-/// A command, as a line of words.
-#[derive(Clone, Copy, Debug)]
-pub struct Command<'a>(&'a str);
-
-impl<'a> Command<'a> {
-    /// The command of a line.
-    pub fn of(line: &'a str) -> Self {
-        Self(line)
-    }
-
-    /// The name of the work.
-    pub fn name(&self) -> &'a str {
-        self.0.split(' ').next().unwrap_or_default()
-    }
-
-    /// The number with this name.
-    pub fn number(&self, name: &str) -> Option<u64> {
-        let mut words = self.0.split(' ').filter_map(|word| word.split_once('='));
-        words.find(|(word, _)| *word == name)?.1.parse().ok()
-    }
-}
 
 /// Carries out the commands of a driver until the driver closes the pipe.
 pub fn serve(rt: &Runtime, folder: &Path) -> Result<(), Failure> {
@@ -42,14 +21,14 @@ pub fn serve(rt: &Runtime, folder: &Path) -> Result<(), Failure> {
     let commands = BufReader::new(open(&rt.rank().0.to_string(), true)?);
     let mut answers = (rt.rank() == Rank(0)).then(|| open("answer", false)).transpose()?;
     let everywhere = affinity::allowed().unwrap_or_default();
-    let mut desk = work::Desk::new(rt);
+    let mut work_state = work::RankWork::new(rt);
     for line in commands.lines() {
         let line = line.map_err(|error| Failure::Failed(error.to_string()))?;
-        let command = Command::of(&line);
+        let command = BenchCommand::of(&line);
         let cpu = command.number(if rt.rank() == Rank(0) { "cpu0" } else { "cpu1" });
         // If the machine does not allow pinning, the measured trips show that.
         let _ = affinity::keep_to(&cpu.map_or(everywhere.clone(), |cpu| vec![cpu as usize]));
-        let said = desk.work(rt, command)?;
+        let said = work_state.work(rt, command)?;
         if let Some(answers) = &mut answers {
             let mut text = BufWriter::new(answers);
             let mut say = |line: String| writeln!(text, "{line}");
@@ -63,16 +42,4 @@ pub fn serve(rt: &Runtime, folder: &Path) -> Result<(), Failure> {
         }
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_command_is_a_name_and_numbers() {
-        let command = Command::of("latency bytes=8 cpu0=1");
-        assert_eq!((command.name(), command.number("bytes")), ("latency", Some(8)));
-        assert_eq!((command.number("cpu0"), command.number("cpu1")), (Some(1), None));
-    }
 }

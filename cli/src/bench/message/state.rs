@@ -4,7 +4,7 @@ use super::case::Case;
 use super::team::Team;
 use super::together;
 use crate::bench::row::Row;
-use crate::state::State;
+use crate::core_distance::CoreDistance;
 use crate::summary::Summary;
 
 /// Samples of all teams and cases.
@@ -15,11 +15,11 @@ pub struct Samples {
     enough: usize,
     /// By case, team and state; after the teams, the limit of two cores
     /// ([`together`]).
-    cells: Vec<Vec<[Cell; 2]>>,
+    cells: Vec<Vec<[CaseSamples; 2]>>,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Cell {
+struct CaseSamples {
     ns: Vec<f64>,
     before: Vec<f64>,
     after: Vec<f64>,
@@ -41,7 +41,11 @@ impl Samples {
         answers: Vec<Vec<f64>>,
         trips: [Option<f64>; 2],
     ) {
-        let state = if case.crosses { State::of(trips[0], trips[1]) } else { Some(State::Near) };
+        let state = if case.crosses {
+            CoreDistance::of(trips[0], trips[1])
+        } else {
+            Some(CoreDistance::Near)
+        };
         let Some(state) = state else { return };
         for (cells, ns) in self.cells[index].iter_mut().zip(answers) {
             let cell = &mut cells[state as usize];
@@ -52,18 +56,18 @@ impl Samples {
     }
 
     /// The number of cases that have enough samples of a state.
-    pub fn seen(&self, state: State) -> usize {
+    pub fn seen(&self, state: CoreDistance) -> usize {
         (0..self.cells.len()).filter(|index| self.has_case(*index, state)).count()
     }
 
     /// Whether a case has enough samples of a state.
-    pub fn has_case(&self, index: usize, state: State) -> bool {
+    pub fn has_case(&self, index: usize, state: CoreDistance) -> bool {
         let teams = &self.cells[index][..self.teams];
         teams.iter().all(|cell| cell[state as usize].before.len() >= self.enough)
     }
 
     /// Whether every case has enough samples of a state.
-    pub fn has(&self, state: State) -> bool {
+    pub fn has(&self, state: CoreDistance) -> bool {
         self.seen(state) == self.cells.len()
     }
 
@@ -74,7 +78,7 @@ impl Samples {
         let mut rows = Vec::new();
         for (cells, case) in self.cells.into_iter().zip(cases) {
             for (cells, name) in cells.into_iter().zip(&names) {
-                for (mut cell, state) in cells.into_iter().zip(State::ALL) {
+                for (mut cell, state) in cells.into_iter().zip(CoreDistance::ALL) {
                     let Some(summary) = Summary::of(&mut cell.ns) else { continue };
                     let state =
                         if case.crosses { format!(" state={state}") } else { String::new() };
@@ -118,19 +122,19 @@ mod tests {
 
     #[test]
     fn a_state_is_seen_before_and_after() {
-        assert_eq!(State::of(Some(31.0), Some(35.0)), Some(State::Near));
-        assert_eq!(State::of(Some(165.0), Some(160.0)), Some(State::Far));
-        assert_eq!(State::of(Some(31.0), Some(165.0)), None);
-        assert_eq!(State::of(None, None), None);
-        assert_eq!(State::of(Some(165.0), None), Some(State::Far));
+        assert_eq!(CoreDistance::of(Some(31.0), Some(35.0)), Some(CoreDistance::Near));
+        assert_eq!(CoreDistance::of(Some(165.0), Some(160.0)), Some(CoreDistance::Far));
+        assert_eq!(CoreDistance::of(Some(31.0), Some(165.0)), None);
+        assert_eq!(CoreDistance::of(None, None), None);
+        assert_eq!(CoreDistance::of(Some(165.0), None), Some(CoreDistance::Far));
     }
 
     #[test]
     fn a_state_is_parsed_from_its_name() {
-        for state in State::ALL {
+        for state in CoreDistance::ALL {
             assert_eq!(state.to_string().parse(), Ok(state));
         }
-        assert!("Far".parse::<State>().is_err());
+        assert!("Far".parse::<CoreDistance>().is_err());
     }
 
     #[test]
@@ -139,11 +143,11 @@ mod tests {
         let mut samples = Samples::new(1, 1, 1);
         samples.add(0, &case, vec![vec![90.0]], [Some(31.0), Some(31.0)]);
         samples.add(0, &case, vec![vec![270.0]], [Some(31.0), Some(165.0)]);
-        assert_eq!(State::ALL.map(|state| samples.seen(state)), [1, 0]);
-        assert_eq!(State::ALL.map(|state| samples.has_case(0, state)), [true, false]);
+        assert_eq!(CoreDistance::ALL.map(|state| samples.seen(state)), [1, 0]);
+        assert_eq!(CoreDistance::ALL.map(|state| samples.has_case(0, state)), [true, false]);
         samples.add(0, &case, vec![vec![270.0]], [Some(165.0), Some(165.0)]);
-        assert!(State::ALL.into_iter().all(|state| samples.has(state)));
+        assert!(CoreDistance::ALL.into_iter().all(|state| samples.has(state)));
         samples.enough = 2;
-        assert!(!samples.has(State::Far));
+        assert!(!samples.has(CoreDistance::Far));
     }
 }

@@ -37,7 +37,7 @@ pub struct System {
 
 /// The answer of rank 0 at the end of a command.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Answer {
+pub struct TeamAnswer {
     /// Nanoseconds of each repetition.
     pub ns: Vec<f64>,
     /// Other numbers, with their names.
@@ -119,7 +119,7 @@ impl Team {
     /// # Errors
     ///
     /// If the ranks have ended, or have not answered within `limit`.
-    pub fn ask(&mut self, command: &str, limit: Duration) -> Result<Answer, Failure> {
+    pub fn ask(&mut self, command: &str, limit: Duration) -> Result<TeamAnswer, Failure> {
         for pipe in &mut self.commands {
             let written = pipe.write_all(format!("{command}\n").as_bytes());
             if let Err(error) = written {
@@ -127,7 +127,7 @@ impl Team {
             }
         }
         let end = Instant::now() + limit;
-        let mut answer = Answer::default();
+        let mut answer = TeamAnswer::default();
         loop {
             while let Some((line, rest)) = self.text.split_once('\n') {
                 let (line, rest) = (line.to_owned(), rest.to_owned());
@@ -175,7 +175,7 @@ impl Team {
     }
 }
 
-impl Answer {
+impl TeamAnswer {
     /// Takes one line of the answer; `None` if the line is invalid.
     fn take(&mut self, line: &str) -> Option<()> {
         let (name, value) = line.split_once(' ')?;

@@ -6,14 +6,14 @@
 //!  the reader                                     └─► (copies) ─► reads all
 //! ```
 //!
-//! Each [`Way`] is tried; the row is the best way at the size, so it is the limit
+//! Each [`CopyMethod`] is tried; the row is the best way at the size, so it is the limit
 //! for messages with a single copy. The payload is touched as in the rows that are
 //! compared with it. The result is a row of its own with the name [`NAME`], for
 //! pre-posted messages from [`BYTES_MIN`] on.
 
 use super::case::Case;
-use super::serve::Command;
-use super::work::{dirty, look};
+use super::command::BenchCommand;
+use super::payload::{dirty, look};
 use crate::bench::pinned::Pinned;
 use crate::summary::Summary;
 use std::hint::spin_loop;
@@ -32,7 +32,7 @@ const LOOKS: u32 = 1024;
 
 /// How the bytes move.
 #[derive(Clone, Copy, Debug)]
-enum Way {
+enum CopyMethod {
     /// The writer copies, with this kind of copy.
     Push(CopyMode),
     /// The writer copies past the caches, a quarter at a time; the reader fetches
@@ -44,18 +44,18 @@ enum Way {
     Halves,
 }
 
-const WAYS: [Way; 5] = [
-    Way::Push(CopyMode::Plain),
-    Way::Push(CopyMode::Streaming),
-    Way::Parts,
-    Way::Pull,
-    Way::Halves,
+const COPY_METHODS: [CopyMethod; 5] = [
+    CopyMethod::Push(CopyMode::Plain),
+    CopyMethod::Push(CopyMode::Streaming),
+    CopyMethod::Parts,
+    CopyMethod::Pull,
+    CopyMethod::Halves,
 ];
 
 /// Nanoseconds of half a round of a case, by the best way; empty for a case without
 /// such a row.
 pub fn measure(case: &Case) -> Vec<f64> {
-    let command = Command::of(&case.command);
+    let command = BenchCommand::of(&case.command);
     let number = |name| command.number(name).unwrap_or(0) as usize;
     let (bytes, rounds, repeat) = (number("bytes"), number("rounds").max(1), number("repeat"));
     if command.name() != "latency" || number("pre") != 1 || bytes < BYTES_MIN || !case.crosses {
@@ -65,8 +65,8 @@ pub fn measure(case: &Case) -> Vec<f64> {
     let mut buffers = [(); 4].map(|()| vec![1u8; bytes]);
     let [first, second, third, fourth] = &mut buffers;
     let sides = [(first, second), (third, fourth)];
-    let desk = Desk {
-        sides: sides.map(|(sent, received)| Side {
+    let buffers = TwoCoreBuffers {
+        sides: sides.map(|(sent, received)| CoreSide {
             sent: NonNull::from(sent.as_mut_slice()).cast(),
             received: NonNull::from(received.as_mut_slice()).cast(),
             ready: CachePadded::new(AtomicUsize::new(0)),
@@ -77,7 +77,7 @@ pub fn measure(case: &Case) -> Vec<f64> {
     let both = |me: usize| {
         let _pinned = Pinned::to(cpus[me]);
         let mut number = 0;
-        WAYS.map(|way| desk.run(me, way, &mut number, rounds, repeat))
+        COPY_METHODS.map(|method| buffers.run(me, method, &mut number, rounds, repeat))
     };
     let ways = thread::scope(|scope| {
         let other = scope.spawn(|| both(1));
@@ -91,12 +91,12 @@ pub fn measure(case: &Case) -> Vec<f64> {
 }
 
 /// The buffers and words of both cores.
-struct Desk {
-    sides: [Side; 2],
+struct TwoCoreBuffers {
+    sides: [CoreSide; 2],
     bytes: usize,
 }
 
-struct Side {
+struct CoreSide {
     sent: NonNull<u8>,
     received: NonNull<u8>,
     /// `ready`: the number of parts, over all messages up to now, that lie where the
@@ -108,13 +108,13 @@ struct Side {
 
 // SAFETY: the two threads take turns on the buffers, ordered by the words `ready`
 // and `done`.
-unsafe impl Sync for Desk {}
+unsafe impl Sync for TwoCoreBuffers {}
 
-impl Desk {
+impl TwoCoreBuffers {
     fn run(
         &self,
         me: usize,
-        way: Way,
+        method: CopyMethod,
         number: &mut usize,
         rounds: usize,
         repeat: usize,
@@ -125,8 +125,8 @@ impl Desk {
             for _ in 0..rounds {
                 *number += 1;
                 match me {
-                    0 => (self.write(me, way, *number), self.read(me, way, *number)),
-                    _ => (self.read(me, way, *number), self.write(me, way, *number)),
+                    0 => (self.write(me, method, *number), self.read(me, method, *number)),
+                    _ => (self.read(me, method, *number), self.write(me, method, *number)),
                 };
             }
             start.elapsed().as_nanos() as f64 / (2 * rounds) as f64
@@ -135,7 +135,7 @@ impl Desk {
         (0..repeat).map(|_| batch(rounds)).collect()
     }
 
-    fn write(&self, me: usize, way: Way, number: usize) {
+    fn write(&self, me: usize, method: CopyMethod, number: usize) {
         let (own, other) = (&self.sides[me], &self.sides[1 - me]);
         // Release: pairs with the Acquire in `wait`, after which the other thread
         // reads the part.
@@ -148,19 +148,19 @@ impl Desk {
         };
         // SAFETY: the same.
         dirty(unsafe { std::slice::from_raw_parts_mut(own.sent.as_ptr(), self.bytes) }, number);
-        match way {
-            Way::Push(mode) => copy(mode, 0, self.bytes),
-            Way::Parts => {
+        match method {
+            CopyMethod::Push(mode) => copy(mode, 0, self.bytes),
+            CopyMethod::Parts => {
                 for part in 1..PARTS {
                     copy(CopyMode::Streaming, self.start(part - 1), self.start(part));
                     say(part);
                 }
                 copy(CopyMode::Streaming, self.start(PARTS - 1), self.bytes);
             }
-            Way::Pull | Way::Halves => {}
+            CopyMethod::Pull | CopyMethod::Halves => {}
         }
         say(PARTS);
-        if let Way::Halves = way {
+        if let CopyMethod::Halves = method {
             copy(CopyMode::Plain, 0, self.bytes / 2);
         }
         // Release: pairs with the Acquire in `wait`, after which the other thread
@@ -168,23 +168,23 @@ impl Desk {
         own.done.store(number, Ordering::Release);
     }
 
-    fn read(&self, me: usize, way: Way, number: usize) {
+    fn read(&self, me: usize, method: CopyMethod, number: usize) {
         let (own, other) = (&self.sides[me], &self.sides[1 - me]);
         // SAFETY: the part that the other thread has announced is here, and no
         // thread writes it before the next turn.
         let look = |from: usize, to: usize| unsafe {
             look(std::slice::from_raw_parts(own.received.add(from).as_ptr(), to - from));
         };
-        if let Way::Parts = way {
+        if let CopyMethod::Parts = method {
             for part in 1..PARTS {
                 wait(&other.ready, number * PARTS + part);
                 look(self.start(part - 1), self.start(part));
             }
         }
         wait(&other.ready, number * PARTS + PARTS);
-        let pulled = match way {
-            Way::Pull => 0,
-            Way::Halves => self.bytes / 2,
+        let pulled = match method {
+            CopyMethod::Pull => 0,
+            CopyMethod::Halves => self.bytes / 2,
             _ => self.bytes,
         };
         // SAFETY: the range lies inside both buffers; this part is this thread's to

@@ -5,32 +5,33 @@
 //! message, and the receiver reads every line after it.
 
 use super::case::WINDOW;
+use super::command::BenchCommand;
 use super::one_sided::Field;
-use super::serve::Command;
-use super::team::Answer;
+use super::payload::{dirty, look};
+use super::team::TeamAnswer;
 use crate::failure::Failure;
 use std::hint::black_box;
 use std::time::Instant;
 use tsumugi::comm::{Receiving, Sending};
 use tsumugi::{Buffer, Comm, MessageError, Rank, Runtime};
-use tsumugi_core::msg::{Counts, Path};
+use tsumugi_core::msg::{MessageCounts, MessagePath};
 
 /// The state with which a rank works.
 #[derive(Debug)]
-pub struct Desk {
+pub struct RankWork {
     comm: Comm,
     field: Option<Field>,
 }
 
-impl Desk {
+impl RankWork {
     pub fn new(rt: &Runtime) -> Self {
         Self { comm: rt.comm(), field: None }
     }
 
     /// Carries out a command.
-    pub fn work(&mut self, rt: &Runtime, command: Command<'_>) -> Result<Answer, Failure> {
+    pub fn work(&mut self, rt: &Runtime, command: BenchCommand<'_>) -> Result<TeamAnswer, Failure> {
         let is_one_of_two = rt.rank() < Rank(2);
-        let mut answer = Answer::default();
+        let mut answer = TeamAnswer::default();
         if ["put", "get", "third"].contains(&command.name()) {
             answer.ns = Field::work(&mut self.field, rt, command)?;
             return Ok(answer);
@@ -64,7 +65,7 @@ impl Desk {
 
     /// Half of a round trip; the next receive is always posted before the other side
     /// can send.
-    fn latency_pre(&self, rt: &Runtime, command: Command<'_>) -> Result<Option<f64>, Failure> {
+    fn latency_pre(&self, rt: &Runtime, command: BenchCommand<'_>) -> Result<Option<f64>, Failure> {
         let (bytes, rounds, warm) = sizes(command);
         let (mut sent, received) = (rt.buffer::<u8>(bytes)?, rt.buffer::<u8>(bytes)?);
         let comm = &self.comm;
@@ -99,7 +100,7 @@ impl Desk {
     fn latency(
         &self,
         rt: &Runtime,
-        command: Command<'_>,
+        command: BenchCommand<'_>,
         [sent, received]: [&mut [u8]; 2],
     ) -> Result<Option<f64>, Failure> {
         let (_, rounds, warm) = sizes(command);
@@ -146,7 +147,7 @@ impl Desk {
 
     /// Nanoseconds per message, with [`WINDOW`] messages in flight, and one answer
     /// for each window.
-    fn rate(&self, rt: &Runtime, command: Command<'_>) -> Result<Option<f64>, Failure> {
+    fn rate(&self, rt: &Runtime, command: BenchCommand<'_>) -> Result<Option<f64>, Failure> {
         let (bytes, rounds, warm) = sizes(command);
         let mut buffers = buffers(rt, [bytes; WINDOW])?;
         let comm = &self.comm;
@@ -183,7 +184,7 @@ impl Desk {
 
     /// A cycle of eight ranks in a periodic cube: compute, exchange with all 26
     /// neighbours, agree on one number.
-    fn halo(&self, rt: &Runtime, command: Command<'_>) -> Result<Option<f64>, Failure> {
+    fn halo(&self, rt: &Runtime, command: BenchCommand<'_>) -> Result<Option<f64>, Failure> {
         let number = |name, absent| command.number(name).unwrap_or(absent) as usize;
         let kinds = [number("faces", 2652), number("edges", 264), number("corners", 24)];
         let (rounds, steps) = (number("rounds", 10), number("steps", 0));
@@ -223,7 +224,7 @@ impl Desk {
 
     /// A cycle of ranks in a ring, many on a core: receive from both sides, compute,
     /// send to both sides, wait for all.
-    fn crowd(&self, rt: &Runtime, command: Command<'_>) -> Result<Option<f64>, Failure> {
+    fn crowd(&self, rt: &Runtime, command: BenchCommand<'_>) -> Result<Option<f64>, Failure> {
         let number = |name, absent| command.number(name).unwrap_or(absent) as usize;
         let (bytes, rounds) = (number("bytes", 1 << 10), number("rounds", 10));
         let (comm, size) = (&self.comm, rt.size());
@@ -258,15 +259,16 @@ impl Desk {
     }
 
     /// The counts of messages by path, and of their lengths.
-    fn counts(&self, rt: &Runtime) -> Result<Answer, Failure> {
+    fn counts(&self, rt: &Runtime) -> Result<TeamAnswer, Failure> {
         let counts = self.comm.counts();
-        let mut answer = Answer::default();
-        for path in Path::ALL {
+        let mut answer = TeamAnswer::default();
+        for path in MessagePath::ALL {
             let messages = rt.sum(counts.messages(path).iter().sum::<u64>())?;
             answer.counts.push((path.name().to_owned(), messages));
         }
-        for (bin, max) in Counts::BINS.into_iter().enumerate() {
-            let messages: u64 = Path::ALL.iter().map(|path| counts.messages(*path)[bin]).sum();
+        for (bin, max) in MessageCounts::BINS.into_iter().enumerate() {
+            let messages: u64 =
+                MessagePath::ALL.iter().map(|path| counts.messages(*path)[bin]).sum();
             answer.counts.push((format!("to_{max}"), rt.sum(messages)?));
         }
         Ok(answer)
@@ -274,7 +276,7 @@ impl Desk {
 }
 
 /// The computation of a halo cycle, without messages.
-fn alone(rt: &Runtime, command: Command<'_>) -> Result<Option<f64>, Failure> {
+fn alone(rt: &Runtime, command: BenchCommand<'_>) -> Result<Option<f64>, Failure> {
     let number = |name, absent| command.number(name).unwrap_or(absent) as usize;
     let (rounds, steps) = (number("rounds", 10), number("steps", 0));
     rt.barrier()?;
@@ -299,7 +301,7 @@ pub fn compute(steps: usize, rank: Rank) -> f64 {
 }
 
 /// Bytes, rounds, and rounds for warming up.
-fn sizes(command: Command<'_>) -> (usize, usize, usize) {
+fn sizes(command: BenchCommand<'_>) -> (usize, usize, usize) {
     let number = |name, absent| command.number(name).unwrap_or(absent) as usize;
     let rounds = number("rounds", 64);
     (number("bytes", 8), rounds, rounds / 4 + 4)
@@ -322,30 +324,9 @@ fn neighbours(rank: Rank) -> [(Rank, usize); NEIGHBOURS] {
     std::array::from_fn(|_| around.next().expect("26 of 27"))
 }
 
-/// Writes one word to each cache line, by one store, so that the measurement is of
-/// the message and not of this function.
-pub fn dirty(bytes: &mut [u8], round: usize) {
-    let value = round.to_le_bytes();
-    let (lines, rest) = bytes.as_chunks_mut::<LINE>();
-    for line in lines {
-        line[..value.len()].copy_from_slice(&value);
-    }
-    match rest.first_chunk_mut() {
-        Some(first) => *first = value,
-        None => rest.copy_from_slice(&value[..rest.len()]),
-    }
-}
-
-/// Reads one byte of each cache line.
-pub fn look(bytes: &[u8]) {
-    let sum: u64 = bytes.iter().step_by(LINE).map(|byte| u64::from(*byte)).sum();
-    black_box(sum);
-}
-
 const TAG: u32 = 1;
 const TAG_READY: u32 = 2;
 const NEIGHBOURS: usize = 26;
-const LINE: usize = 64;
 
 #[cfg(test)]
 mod tests {

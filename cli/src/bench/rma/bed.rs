@@ -12,15 +12,15 @@ use tsumugi_core::engine::{Delegate, Engine, Executor, Idle, Offload, Port, Port
 use tsumugi_core::ring::Mpsc;
 
 /// A queue in front of the memory of the node.
-pub type Device = Queued<Direct, DEPTH>;
+pub type BenchDevice = Queued<Direct, DEPTH>;
 
 /// The place where engines are made.
-pub struct Bed {
+pub struct TestBed {
     memory: Direct,
-    parts: &'static Parts,
+    parts: &'static EngineParts,
 }
 
-struct Parts {
+struct EngineParts {
     table: CompletionTable<SHARDS>,
     ring: Mpsc<Work, SLOTS>,
     counts: PortCounts,
@@ -28,17 +28,20 @@ struct Parts {
 
 /// A running engine. All its users have ended before it is dropped.
 pub struct Serving<'b> {
-    engine: &'static Engine<'static, Device>,
-    executors: &'static [Executor<'static, Device>; 1],
+    engine: &'static Engine<'static, BenchDevice>,
+    executors: &'static [Executor<'static, BenchDevice>; 1],
     owner: Option<thread::JoinHandle<()>>,
-    _bed: &'b mut Bed,
+    _bed: &'b mut TestBed,
 }
 
-impl Bed {
+impl TestBed {
     /// A bed over `memory`.
     pub fn new(memory: &Direct) -> Self {
-        let parts =
-            Parts { table: CompletionTable::new(), ring: Mpsc::new(), counts: PortCounts::new() };
+        let parts = EngineParts {
+            table: CompletionTable::new(),
+            ring: Mpsc::new(),
+            counts: PortCounts::new(),
+        };
         Self { memory: memory.clone(), parts: Box::leak(Box::new(parts)) }
     }
 
@@ -81,11 +84,11 @@ impl Bed {
         serving
     }
 
-    fn port(&self) -> Port<'static, Device> {
+    fn port(&self) -> Port<'static, BenchDevice> {
         Port::new(Queued::new(self.memory.clone()), self.parts.table.view(), &self.parts.counts)
     }
 
-    fn serve(&mut self, executor: Executor<'static, Device>) -> Serving<'_> {
+    fn serve(&mut self, executor: Executor<'static, BenchDevice>) -> Serving<'_> {
         let executors: &'static _ = Box::leak(Box::new([executor]));
         let engine = Box::leak(Box::new(Engine::new(self.parts.table.view(), executors)));
         Serving { engine, executors, owner: None, _bed: self }
@@ -94,7 +97,7 @@ impl Bed {
 
 impl Serving<'_> {
     /// The engine.
-    pub fn engine(&self) -> &'static Engine<'static, Device> {
+    pub fn engine(&self) -> &'static Engine<'static, BenchDevice> {
         self.engine
     }
 }

@@ -2,11 +2,12 @@
 //! the same operation without it, and the rate of two cores.
 
 use super::super::sample::{Batch, Contender};
-use super::bed::{Bed, Device};
+use super::bed::{BenchDevice, TestBed};
+use super::bench::RmaBench;
 use super::crew::{self, Crew};
-use super::requesters::Window;
-use super::{Bench, Group, Measured};
-use crate::bench::budget;
+use super::requesters::RequestWindow;
+use crate::bench::catalogue::Group;
+use crate::bench::measured::{self, Measured, budget};
 use crate::failure::Failure;
 use std::sync::Arc;
 use tsumugi::pvas::Direct;
@@ -21,13 +22,13 @@ pub const GROUP: Group = Group {
     rows: &["delegate_get8", "direct_get8", "delegate_alone", "delegate_contended"],
 };
 
-pub fn measure(bench: &Bench<'_>, bed: &mut Bed) -> Result<Vec<Measured>, Failure> {
+pub fn measure(bench: &RmaBench<'_>, bed: &mut TestBed) -> Result<Vec<Measured>, Failure> {
     let mut measured = uncontended(bench, bed)?;
     measured.extend(contended(bench, bed)?);
     Ok(measured)
 }
 
-fn uncontended(bench: &Bench<'_>, bed: &mut Bed) -> Result<Vec<Measured>, Failure> {
+fn uncontended(bench: &RmaBench<'_>, bed: &mut TestBed) -> Result<Vec<Measured>, Failure> {
     let memory = bed.memory().clone();
     let serving = bed.delegate();
     let (engine, places) = (serving.engine(), bench.places);
@@ -42,11 +43,11 @@ fn uncontended(bench: &Bench<'_>, bed: &mut Bed) -> Result<Vec<Measured>, Failur
     bench.progress.stage(first.name, 1);
     let (params, ops) = (&bench.params, places.len() as u64);
     let budget = budget(bench.measure);
-    Ok(vec![crate::bench::measure("rma", params, budget, ops, &mut wanted)?])
+    Ok(vec![measured::measure("rma", params, budget, ops, &mut wanted)?])
 }
 
 /// The rate of one thread and the rate of two threads, by turns.
-fn contended(bench: &Bench<'_>, bed: &mut Bed) -> Result<Vec<Measured>, Failure> {
+fn contended(bench: &RmaBench<'_>, bed: &mut TestBed) -> Result<Vec<Measured>, Failure> {
     let names = ["delegate_alone", "delegate_contended"];
     if !names.iter().any(|name| bench.wants(name)) {
         return Ok(Vec::new());
@@ -59,7 +60,7 @@ fn contended(bench: &Bench<'_>, bed: &mut Bed) -> Result<Vec<Measured>, Failure>
         let mut samples = [Vec::new(), Vec::new()];
         for _ in 0..ROUNDS {
             for (threads, samples) in (1..).zip(&mut samples) {
-                let window = |hint| Window::new(serving.engine(), hint, &ops);
+                let window = |hint| RequestWindow::new(serving.engine(), hint, &ops);
                 let works = (0..threads).map(window).collect();
                 samples.extend(crew::run(Crew::Threads(&bench.cpus), once, works)?);
             }
@@ -75,7 +76,10 @@ fn contended(bench: &Bench<'_>, bed: &mut Bed) -> Result<Vec<Measured>, Failure>
 
 /// Gets every word through the engine; returns their sum.
 #[inline(never)]
-fn delegate_get8(engine: &Engine<'_, Device>, places: &[Remote<u64>]) -> Result<u64, AddrError> {
+fn delegate_get8(
+    engine: &Engine<'_, BenchDevice>,
+    places: &[Remote<u64>],
+) -> Result<u64, AddrError> {
     places.iter().try_fold(0, |sum: u64, place| {
         let word = match engine.submit(0, get8(*place), ()) {
             Ok(Status::Done(outcome)) => outcome.result?,

@@ -9,8 +9,10 @@
 //! take turns with our calls.
 
 use super::super::sample::{Batch, Contender};
-use super::{Bench, Group, Measured};
-use crate::bench::{bare, budget};
+use super::bench::RmaBench;
+use crate::bench::bare;
+use crate::bench::catalogue::Group;
+use crate::bench::measured::{self, Measured, budget};
 use crate::failure::Failure;
 use std::hint::black_box;
 use tsumugi::{AddrError, Remote, Runtime};
@@ -21,7 +23,7 @@ pub const GROUP: Group = Group {
     rows: &["get8", "bare_get8", "put8", "bare_put8", "fadd8", "bare_fadd8"],
 };
 
-pub fn measure(bench: &Bench<'_>) -> Result<Vec<Measured>, Failure> {
+pub fn measure(bench: &RmaBench<'_>) -> Result<Vec<Measured>, Failure> {
     let (rt, places) = (bench.rt, bench.places);
     let words = places.iter().map(|place| {
         let word = rt.pointer(*place)?;
@@ -56,7 +58,7 @@ pub fn measure(bench: &Bench<'_>) -> Result<Vec<Measured>, Failure> {
         bench.progress.stage(first.name, 1);
         let ops = places.len() as u64;
         let (params, budget) = (&bench.params, budget(bench.measure));
-        measured.push(crate::bench::measure("rma", params, budget, ops, &mut wanted)?);
+        measured.push(measured::measure("rma", params, budget, ops, &mut wanted)?);
     }
     Ok(measured)
 }

@@ -6,10 +6,12 @@
 //! call, so overhead and latency are the same. All requests read the same bytes into
 //! the same buffer, which only the executor writes.
 
-use super::bed::Bed;
+use super::bed::TestBed;
+use super::bench::{BYTES_MAX, RmaBench};
 use super::crew::{self, Crew};
-use super::listing::{Calls, Listing6, Listing7, Measurements, Request, clock_ns};
-use super::{Bench, Group, Measured};
+use super::listing::{Calls, Listing6, Listing7, Measurements, RequesterSetup, clock_ns};
+use crate::bench::catalogue::Group;
+use crate::bench::measured::Measured;
 use crate::bench::sample::Budget;
 use crate::failure::Failure;
 use std::ptr::NonNull;
@@ -22,17 +24,14 @@ use tsumugi_core::op::Op;
 
 pub const GROUP: Group = Group { name: "figures", rows: &["latency", "overhead", "rate"] };
 
-/// The longest message.
-pub const BYTES_MAX: usize = 16 << 20;
-
-pub fn measure(bench: &Bench<'_>, bed: &mut Bed) -> Result<Vec<Measured>, Failure> {
+pub fn measure(bench: &RmaBench<'_>, bed: &mut TestBed) -> Result<Vec<Measured>, Failure> {
     let Some(long) = bench.long else { return Ok(Vec::new()) };
     let local = Local::new(bed.memory())?;
     let get = |bytes| {
         let to = LocalAddr { key: local.region.key, offset: 0 };
         Op::get(long.at(Rank(1), 0).addr(), to, bytes)
     };
-    let wanted = Wanted {
+    let wanted = WantedLoops {
         listing6: bench.wants("latency") || bench.wants("overhead"),
         listing7: bench.wants("rate"),
     };
@@ -69,27 +68,27 @@ pub fn measure(bench: &Bench<'_>, bed: &mut Bed) -> Result<Vec<Measured>, Failur
 
 /// The loops to run.
 #[derive(Clone, Copy)]
-pub struct Wanted {
+pub struct WantedLoops {
     pub listing6: bool,
     pub listing7: bool,
 }
 
-impl Wanted {
+impl WantedLoops {
     pub const BOTH: Self = Self { listing6: true, listing7: true };
 }
 
 /// Latency, overhead and time per operation of one point of the figures.
 pub fn point<C: Calls>(
-    bench: &Bench<'_>,
+    bench: &RmaBench<'_>,
     calls: C,
     op: Op,
     threads: usize,
     cpus: &[usize],
-    wanted: Wanted,
+    wanted: WantedLoops,
 ) -> Result<[Vec<f64>; 3], Failure> {
     let is_alone = threads <= cpus.len();
     let window = (IN_FLIGHT_BYTES / op.bytes()).clamp(1, WINDOW);
-    let request = Request { calls, op, is_alone, window, clock_ns: clock_ns() };
+    let request = RequesterSetup { calls, op, is_alone, window, clock_ns: clock_ns() };
     let (crew, budget) = (Crew::Threads(cpus), budget(bench));
     let both = Arc::new(Mutex::new(Measurements::default()));
     if wanted.listing6 {
@@ -106,7 +105,7 @@ pub fn point<C: Calls>(
 }
 
 /// A short budget, because there are hundreds of points.
-fn budget(bench: &Bench<'_>) -> Budget {
+fn budget(bench: &RmaBench<'_>) -> Budget {
     match (bench.measure.ops, bench.measure.quick) {
         (Some(ops), _) => Budget::Operations(ops),
         (None, false) => Budget::Time(Duration::from_millis(200)),

@@ -6,9 +6,10 @@
 //! number of bytes to the same place.
 
 use super::super::sample::{Batch, Contender};
-use super::{Bench, Group, Measured, REGIONS, SEED, WORDS};
-use crate::bench::budget;
-use crate::bench::target::{Extent, Target, targets};
+use super::bench::{REGIONS, RmaBench, SEED, WORDS};
+use crate::bench::catalogue::Group;
+use crate::bench::measured::{self, Measured, budget};
+use crate::bench::target::{Extent, WordTarget, targets};
 use crate::failure::Failure;
 use std::hint::black_box;
 use tsumugi::global::{AccessError, GlobalBlock};
@@ -55,11 +56,11 @@ impl Arrays {
     }
 }
 
-pub fn measure(bench: &Bench<'_>, arrays: &Arrays) -> Result<Vec<Measured>, Failure> {
+pub fn measure(bench: &RmaBench<'_>, arrays: &Arrays) -> Result<Vec<Measured>, Failure> {
     let Arrays { global, all, .. } = arrays;
     let (rt, raw) = (bench.rt, bench.places);
     let extent = Extent { ranks: rt.size() - 1, regions: REGIONS, words: WORDS };
-    let place = |Target { rank, region, word }: Target| {
+    let place = |WordTarget { rank, region, word }: WordTarget| {
         global.index(all[region as usize][rank as usize + 1], word as i64)
     };
     let places = targets(extent, black_box(SEED)).into_iter().map(place);
@@ -76,7 +77,7 @@ pub fn measure(bench: &Bench<'_>, arrays: &Arrays) -> Result<Vec<Measured>, Fail
         if let Some(first) = wanted.first() {
             bench.progress.stage(first.name, 1);
             let budget = budget(bench.measure);
-            measured.push(crate::bench::measure("rma", &bench.params, budget, ops, &mut wanted)?);
+            measured.push(measured::measure("rma", &bench.params, budget, ops, &mut wanted)?);
         }
         Ok::<_, Failure>(())
     };

@@ -46,7 +46,7 @@ impl<E: Endpoint> Calls for &'static Engine<'static, E> {
 
 /// The operation of a requester, and its conditions.
 #[derive(Clone)]
-pub struct Request<C> {
+pub struct RequesterSetup<C> {
     pub calls: C,
     pub op: Op,
     /// Whether no other requester shares the CPU; then the requester spins.
@@ -66,32 +66,32 @@ pub struct Measurements {
 
 /// A requester of listing 6.
 pub struct Listing6<C> {
-    request: Request<C>,
+    request: RequesterSetup<C>,
     hint: usize,
-    ended: Box<Ended>,
+    ended: Box<CompletionCount>,
     own: Measurements,
     all: Arc<Mutex<Measurements>>,
 }
 
 /// A requester of listing 7.
 pub struct Listing7<C> {
-    request: Request<C>,
+    request: RequesterSetup<C>,
     hint: usize,
-    ended: Box<Ended>,
+    ended: Box<CompletionCount>,
     begun: u64,
     seen: u64,
 }
 
 /// The counter that callbacks write.
 #[derive(Default)]
-struct Ended {
+struct CompletionCount {
     count: CachePadded<AtomicU64>,
     failed: OnceLock<AddrError>,
 }
 
 impl<C: Calls> Listing6<C> {
     /// The requester with the number `hint`.
-    pub fn new(request: &Request<C>, hint: usize, all: &Arc<Mutex<Measurements>>) -> Self {
+    pub fn new(request: &RequesterSetup<C>, hint: usize, all: &Arc<Mutex<Measurements>>) -> Self {
         let room = || Vec::with_capacity(SAMPLES_MAX);
         let own = Measurements { overhead: room(), latency: room() };
         Self { request: request.clone(), hint, ended: Box::default(), own, all: all.clone() }
@@ -100,7 +100,7 @@ impl<C: Calls> Listing6<C> {
 
 impl<C: Calls> Work for Listing6<C> {
     fn turn(&mut self, relax: &dyn Fn()) -> Result<u64, AddrError> {
-        let Request { calls, op, is_alone, clock_ns, .. } = &self.request;
+        let RequesterSetup { calls, op, is_alone, clock_ns, .. } = &self.request;
         let wait = || {
             if calls.poll() {
             } else if *is_alone {
@@ -143,14 +143,14 @@ impl<C: Calls> Work for Listing6<C> {
 
 impl<C: Calls> Listing7<C> {
     /// The requester with the number `hint`.
-    pub fn new(request: &Request<C>, hint: usize) -> Self {
+    pub fn new(request: &RequesterSetup<C>, hint: usize) -> Self {
         Self { request: request.clone(), hint, ended: Box::default(), begun: 0, seen: 0 }
     }
 }
 
 impl<C: Calls> Work for Listing7<C> {
     fn turn(&mut self, relax: &dyn Fn()) -> Result<u64, AddrError> {
-        let Request { calls, op, window, .. } = &self.request;
+        let RequesterSetup { calls, op, window, .. } = &self.request;
         let room = window - (self.begun - self.ended.count.load(Ordering::Relaxed));
         for _ in 0..room {
             if !calls.try_call(self.hint, *op, self.ended.callback()) {
@@ -178,7 +178,7 @@ impl<C: Calls> Work for Listing7<C> {
     }
 }
 
-impl Ended {
+impl CompletionCount {
     fn callback(&self) -> Callback {
         // SAFETY: both kinds of requesters wait for all operations that they have
         // begun before they are dropped, and a callback touches the counter last.
@@ -192,7 +192,7 @@ impl Ended {
 
 fn count(ended: *mut (), result: Result<u64, AddrError>) {
     // SAFETY: see `callback`.
-    let ended = unsafe { &*ended.cast::<Ended>() };
+    let ended = unsafe { &*ended.cast::<CompletionCount>() };
     if let Err(error) = result {
         // Only the first error is kept.
         let _ = ended.failed.set(error);

@@ -17,6 +17,7 @@
 
 mod bars;
 mod bed;
+mod bench;
 mod crew;
 mod delegate;
 mod direct;
@@ -32,14 +33,14 @@ mod wake;
 pub use bars::bars;
 pub use paper::{FIGURES, is_plotted, numbers};
 
-use self::bed::Bed;
-use super::pinned::Pinned;
-use super::row::Row;
-use super::target::{Extent, TARGETS, Target, targets};
-use super::{Group, Measured, Progress, trip_ns};
-use crate::args::Measure;
+use self::bed::TestBed;
+use self::bench::{BYTES_MAX, REGIONS, RmaBench, SEED, WORDS};
+use super::catalogue::Group;
+use super::measured::Measured;
+use super::target::{Extent, TARGETS, WordTarget, targets};
+use crate::args::MeasureArgs;
 use crate::failure::Failure;
-use crate::summary::Summary;
+use crate::progress::ProgressLine;
 use std::hint::black_box;
 use tsumugi::affinity;
 use tsumugi::{Error, Rank, Remote, Runtime, Shared};
@@ -59,28 +60,11 @@ pub const CATALOGUE: &[Group] = &[
     figures::GROUP,
 ];
 
-/// The state of the measuring rank.
-struct Bench<'a> {
-    rt: &'a Runtime,
-    /// The words that are read and written, one for each operation of a batch.
-    places: &'a [Remote<u64>],
-    /// The parameters of these words, for the rows.
-    params: String,
-    /// The first [`figures::BYTES_MAX`] bytes of this memory are the messages of the
-    /// figures.
-    long: Option<&'a Shared<u8>>,
-    names: &'a [&'static str],
-    measure: &'a Measure,
-    progress: Progress,
-    /// The CPU of the requesters, and the CPU of the communication thread.
-    cpus: [usize; 2],
-}
-
 /// The work of each rank; rank 0 measures the rows `names`.
 pub fn rank(
     rt: &Runtime,
     names: &[&'static str],
-    measure: &Measure,
+    measure: &MeasureArgs,
 ) -> Result<Vec<Measured>, Failure> {
     if rt.size() < 2 {
         return Err(Failure::Usage("bench rma needs 2 ranks or more".to_owned()));
@@ -88,7 +72,7 @@ pub fn rank(
     let regions = (0..REGIONS).map(|_| rt.share::<u64>(WORDS as usize));
     let regions: Vec<Shared<u64>> = regions.collect::<Result<_, Error>>()?;
     let wants_long = figures::GROUP.rows.iter().any(|row| names.contains(row));
-    let long = wants_long.then(|| rt.share::<u8>(figures::BYTES_MAX)).transpose()?;
+    let long = wants_long.then(|| rt.share::<u8>(BYTES_MAX)).transpose()?;
     let wants_global = global::GROUP.rows.iter().any(|row| names.contains(row));
     let arrays = wants_global.then(|| global::Arrays::new(rt)).transpose()?;
     rt.barrier()?;
@@ -105,10 +89,10 @@ fn measure_all(
     regions: &[Shared<u64>],
     (long, arrays): (Option<&Shared<u8>>, Option<&global::Arrays>),
     names: &[&'static str],
-    measure: &Measure,
+    measure: &MeasureArgs,
 ) -> Result<Vec<Measured>, Failure> {
     let extent = Extent { ranks: rt.size() - 1, regions: REGIONS, words: WORDS };
-    let place = |Target { rank, region, word }: Target| {
+    let place = |WordTarget { rank, region, word }: WordTarget| {
         regions[region as usize].at(Rank(rank + 1), word as usize)
     };
     let places: Vec<Remote<u64>> =
@@ -121,15 +105,15 @@ fn measure_all(
     let allowed = affinity::allowed()
         .map_err(|error| Failure::Failed(format!("the cpuset cannot be read: {error}")))?;
     let cpus = [allowed[0], *allowed.get(1).unwrap_or(&allowed[0])];
-    let progress = Progress::new();
-    let bench = Bench { rt, places: &places, params, long, names, measure, progress, cpus };
+    let progress = ProgressLine::new();
+    let bench = RmaBench { rt, places: &places, params, long, names, measure, progress, cpus };
     let mut measured = direct::measure(&bench)?;
     if let Some(arrays) = arrays {
         measured.extend(global::measure(&bench, arrays)?);
     }
     // SAFETY: the operations that it carries out are on words, or have as their
     // local end memory that `Local` has registered.
-    let mut bed = Bed::new(unsafe { rt.load_store() });
+    let mut bed = TestBed::new(unsafe { rt.load_store() });
     for group in [
         delegate::measure,
         offload::measure,
@@ -142,56 +126,6 @@ fn measure_all(
     }
     Ok(measured)
 }
-
-impl Bench<'_> {
-    fn wants(&self, name: &str) -> bool {
-        self.names.contains(&name)
-    }
-
-    /// Runs `measure` on the requesters' CPU, between two measurements of the trip.
-    fn between_trips<T>(
-        &self,
-        measure: impl FnOnce() -> Result<T, Failure>,
-    ) -> Result<Timed<T>, Failure> {
-        let before = trip_ns();
-        let pinned = Pinned::to(self.cpus[0]);
-        let value = measure()?;
-        drop(pinned);
-        Ok(Timed { value, before, after: trip_ns() })
-    }
-}
-
-/// A result that was measured between two trips.
-struct Timed<T> {
-    value: T,
-    before: Option<f64>,
-    after: Option<f64>,
-}
-
-impl<T> Timed<T> {
-    /// The samples as a row; `None` if there are none.
-    fn row(&self, name: &str, params: &str, samples: &mut [f64]) -> Option<Row> {
-        Some(Row {
-            figure: "rma".to_owned(),
-            system: "tsumugi".to_owned(),
-            name: name.to_owned(),
-            params: params.to_owned(),
-            unit: "ns".to_owned(),
-            summary: Summary::of(samples)?,
-            line_ns_before: self.before,
-            line_ns_after: self.after,
-        })
-    }
-}
-
-fn alone(row: Option<Row>) -> Option<Measured> {
-    row.map(|row| Measured { rows: vec![row], over: None })
-}
-
-const REGIONS: u32 = 4;
-/// 32 KiB a region, so that the calls are measured and not the memory.
-const WORDS: u64 = 4096;
-const SEED: u64 = 20;
 
 #[cfg(test)]
 mod tests;

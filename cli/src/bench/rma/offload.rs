@@ -8,11 +8,13 @@
 //! ```
 
 use super::super::sample::{Budget, Contender};
-use super::bed::{Bed, Device};
+use super::bed::{BenchDevice, TestBed};
+use super::bench::{RmaBench, alone};
 use super::listing::clock_ns;
-use super::{Bench, Group, Measured, alone};
+use crate::bench::catalogue::Group;
+use crate::bench::measured::{Measured, budget};
+use crate::bench::pinned;
 use crate::bench::sample::sample;
-use crate::bench::{budget, pinned};
 use crate::failure::Failure;
 use std::time::Instant;
 use tsumugi::affinity;
@@ -27,7 +29,7 @@ pub const GROUP: Group = Group {
     rows: &["offload_submit1", "offload_submit64", "offload_latency_poll", "offload_latency_ult"],
 };
 
-pub fn measure(bench: &Bench<'_>, bed: &mut Bed) -> Result<Vec<Measured>, Failure> {
+pub fn measure(bench: &RmaBench<'_>, bed: &mut TestBed) -> Result<Vec<Measured>, Failure> {
     let mut measured = Vec::new();
     let budget = budget(bench.measure);
     for name in ["offload_submit1", "offload_submit64"] {
@@ -48,8 +50,8 @@ pub fn measure(bench: &Bench<'_>, bed: &mut Bed) -> Result<Vec<Measured>, Failur
 }
 
 fn submit(
-    bench: &Bench<'_>,
-    bed: &mut Bed,
+    bench: &RmaBench<'_>,
+    bed: &mut TestBed,
     budget: Budget,
     name: &str,
 ) -> Result<Option<Measured>, Failure> {
@@ -78,7 +80,7 @@ fn submit(
 /// Submits a read of each place after the one before has ended; ns per submit.
 #[inline(never)]
 fn submit_one(
-    engine: &Engine<'static, Device>,
+    engine: &Engine<'static, BenchDevice>,
     places: &[Remote<u64>],
     clock_ns: f64,
 ) -> Result<f64, AddrError> {
@@ -95,7 +97,7 @@ fn submit_one(
 /// Submits reads of all places and then waits for all of them; ns per submit.
 #[inline(never)]
 fn submit_all(
-    engine: &Engine<'static, Device>,
+    engine: &Engine<'static, BenchDevice>,
     places: &[Remote<u64>],
     clock_ns: f64,
 ) -> Result<f64, AddrError> {
@@ -112,8 +114,8 @@ fn submit_all(
 }
 
 fn latency_poll(
-    bench: &Bench<'_>,
-    bed: &mut Bed,
+    bench: &RmaBench<'_>,
+    bed: &mut TestBed,
     budget: Budget,
 ) -> Result<Option<Measured>, Failure> {
     let timed = bench.between_trips(|| {
@@ -137,7 +139,7 @@ fn latency_poll(
 
 /// A job of two ranks in this process, with all operations through the communication
 /// thread.
-fn latency_ult(bench: &Bench<'_>, budget: Budget) -> Result<Option<Measured>, Failure> {
+fn latency_ult(bench: &RmaBench<'_>, budget: Budget) -> Result<Option<Measured>, Failure> {
     let cpus = bench.cpus;
     let job = || {
         // An OS thread, because the job has schedulers of its own.
@@ -178,7 +180,7 @@ fn sleeper(rt: &Runtime, cpus: [usize; 2], budget: Budget) -> Result<Vec<f64>, F
 }
 
 #[inline(always)]
-fn post(engine: &Engine<'static, Device>, place: Remote<u64>) -> Ticket<'static, ()> {
+fn post(engine: &Engine<'static, BenchDevice>, place: Remote<u64>) -> Ticket<'static, ()> {
     let op = Op::get_word(place.addr(), Width::W8);
     // At most one batch is outstanding, so there is room.
     engine.post(0, op, ()).expect("64 tags and 64 slots are free")

@@ -11,17 +11,17 @@ use crate::text;
 
 /// A figure of the paper, drawn from our rows.
 #[derive(Debug)]
-pub struct Figure {
+pub struct PaperFigure {
     /// The file's name, without its ending.
     pub name: &'static str,
     title: &'static str,
     /// The rows that it shows.
     row: &'static str,
-    by: By,
+    by: PaperAxis,
 }
 
 #[derive(Debug)]
-enum By {
+enum PaperAxis {
     /// At 8 bytes, a line for each path.
     Threads,
     /// A line for each number of threads.
@@ -29,7 +29,7 @@ enum By {
 }
 
 /// All figures.
-pub const FIGURES: &[Figure] = &[
+pub const FIGURES: &[PaperFigure] = &[
     by_threads("fig2_latency", "Latency of an 8-byte read", "latency"),
     by_threads("fig3_overhead", "Overhead of an 8-byte read", "overhead"),
     by_threads("fig4_rate", "Rate of 8-byte reads", "rate"),
@@ -41,8 +41,8 @@ pub const FIGURES: &[Figure] = &[
     by_bytes("fig7b_rate", "Message rate, without one", "rate", "delegate"),
 ];
 
-const fn by_threads(name: &'static str, title: &'static str, row: &'static str) -> Figure {
-    Figure { name, title, row, by: By::Threads }
+const fn by_threads(name: &'static str, title: &'static str, row: &'static str) -> PaperFigure {
+    PaperFigure { name, title, row, by: PaperAxis::Threads }
 }
 
 const fn by_bytes(
@@ -50,11 +50,11 @@ const fn by_bytes(
     title: &'static str,
     row: &'static str,
     path: &'static str,
-) -> Figure {
-    Figure { name, title, row, by: By::Bytes { path } }
+) -> PaperFigure {
+    PaperFigure { name, title, row, by: PaperAxis::Bytes { path } }
 }
 
-impl Figure {
+impl PaperFigure {
     /// The figure of `rows`; `None` if none of them belongs to it.
     pub fn plot(&self, rows: &[Row]) -> Option<Plot> {
         let of = |row: &&Row, path: &str| row.name == self.row && row.word("path") == Some(path);
@@ -68,7 +68,7 @@ impl Figure {
             None => self.title.to_owned(),
         };
         let (x, series) = match self.by {
-            By::Threads => {
+            PaperAxis::Threads => {
                 let line = |path: &str| {
                     let rows = rows.iter().filter(|row| of(row, path));
                     let rows = rows.filter(|row| row.number("bytes") == Some(8));
@@ -77,7 +77,7 @@ impl Figure {
                 };
                 ("threads", ["offload", "delegate"].map(line).to_vec())
             }
-            By::Bytes { path } => {
+            PaperAxis::Bytes { path } => {
                 let line = |threads: usize| {
                     let rows = rows.iter().filter(|row| of(row, path));
                     let rows = rows.filter(|row| row.number("threads") == Some(threads as u64));
@@ -90,7 +90,7 @@ impl Figure {
         };
         let series: Vec<Series> =
             series.into_iter().filter(|series| !series.points.is_empty()).collect();
-        let is_log = matches!(self.by, By::Bytes { .. });
+        let is_log = matches!(self.by, PaperAxis::Bytes { .. });
         let y = if self.is_rate() { "million messages a second" } else { "microseconds" };
         (!series.is_empty()).then(|| Plot {
             title,

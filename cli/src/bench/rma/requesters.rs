@@ -1,10 +1,11 @@
 //! Operations a second through a communication thread, by requesters that all share
 //! one core, each with up to [`WINDOW`] operations outstanding.
 
-use super::bed::{Bed, Device};
+use super::bed::{BenchDevice, TestBed};
+use super::bench::{RmaBench, alone};
 use super::crew::{self, Crew, Work};
-use super::{Bench, Group, Measured, alone};
-use crate::bench::budget;
+use crate::bench::catalogue::Group;
+use crate::bench::measured::{Measured, budget};
 use crate::failure::Failure;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -18,7 +19,7 @@ pub const GROUP: Group = Group { name: "requesters", rows: &["offload_rate"] };
 /// The numbers of requesters that are compared.
 pub const REQUESTERS: [usize; 4] = [1, 2, 4, 8];
 
-pub fn measure(bench: &Bench<'_>, bed: &mut Bed) -> Result<Vec<Measured>, Failure> {
+pub fn measure(bench: &RmaBench<'_>, bed: &mut TestBed) -> Result<Vec<Measured>, Failure> {
     if !bench.wants("offload_rate") {
         return Ok(Vec::new());
     }
@@ -36,8 +37,10 @@ pub fn measure(bench: &Bench<'_>, bed: &mut Bed) -> Result<Vec<Measured>, Failur
                 for (requesters, samples) in REQUESTERS.into_iter().zip(&mut samples) {
                     let serving = bed.offload(bench.cpus[1]);
                     let window = |hint| match crew {
-                        Crew::Threads(_) => Window::new(serving.engine(), hint, &ops),
-                        Crew::Ults(_) => Window::new(serving.engine(), hint, &ops).sleeping(),
+                        Crew::Threads(_) => RequestWindow::new(serving.engine(), hint, &ops),
+                        Crew::Ults(_) => {
+                            RequestWindow::new(serving.engine(), hint, &ops).sleeping()
+                        }
                     };
                     let budget = budget(bench.measure).part(ROUNDS);
                     let windows = (0..requesters).map(window).collect();
@@ -56,8 +59,8 @@ pub fn measure(bench: &Bench<'_>, bed: &mut Bed) -> Result<Vec<Measured>, Failur
 }
 
 /// A requester with up to [`WINDOW`] operations outstanding.
-pub struct Window {
-    engine: &'static Engine<'static, Device>,
+pub struct RequestWindow {
+    engine: &'static Engine<'static, BenchDevice>,
     hint: usize,
     ops: Arc<[Op]>,
     next: usize,
@@ -67,9 +70,13 @@ pub struct Window {
     sleeps: bool,
 }
 
-impl Window {
+impl RequestWindow {
     /// A requester that runs `ops` over and over; `hint` is its number.
-    pub fn new(engine: &'static Engine<'static, Device>, hint: usize, ops: &Arc<[Op]>) -> Self {
+    pub fn new(
+        engine: &'static Engine<'static, BenchDevice>,
+        hint: usize,
+        ops: &Arc<[Op]>,
+    ) -> Self {
         // Each requester begins at another operation, so that they do not run in
         // step.
         let next = hint * ops.len() / 16;
@@ -94,7 +101,7 @@ impl Window {
     }
 }
 
-impl Work for Window {
+impl Work for RequestWindow {
     fn turn(&mut self, relax: &dyn Fn()) -> Result<u64, AddrError> {
         let mut ended = 0;
         for _ in self.tickets.len()..WINDOW {
@@ -140,7 +147,7 @@ impl Work for Window {
 /// A submit that is not inlined, as from many places of a program.
 #[inline(never)]
 fn submit(
-    engine: &'static Engine<'static, Device>,
+    engine: &'static Engine<'static, BenchDevice>,
     hint: usize,
     op: Op,
 ) -> Result<Status<'static, ()>, Busy<()>> {

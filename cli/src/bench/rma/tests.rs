@@ -1,9 +1,10 @@
 //! Every group must measure the rows of its catalogue.
 
 use super::*;
+use crate::bench::row::Row;
 
 fn measured(names: &'static [&'static str]) -> Vec<Vec<Row>> {
-    let measure = Measure { ops: Some(1), quick: true, ..Measure::default() };
+    let measure = MeasureArgs { ops: Some(1), quick: true, ..MeasureArgs::default() };
     let ranks = tsumugi::run_ranks(2, |rt| rank(rt, names, &measure)).unwrap();
     assert!(ranks[1].is_empty());
     let rows = |measured: &Measured| measured.rows.clone();
@@ -52,7 +53,7 @@ fn every_variant_is_measured_in_three_ways() {
 
 #[test]
 fn one_rank_alone_cannot_measure() {
-    let measure = Measure { ops: Some(1), quick: true, ..Measure::default() };
+    let measure = MeasureArgs { ops: Some(1), quick: true, ..MeasureArgs::default() };
     let failed = tsumugi::run_ranks(1, |rt| rank(rt, &[], &measure));
     assert!(failed.unwrap_err().to_string().contains("2 ranks"));
 }

@@ -16,10 +16,12 @@
 //! completes it at once. An executor that sleeps does so as soon as it has nothing
 //! to do; the engine spins for a while first, and each variant could do so as well.
 
-use super::bed::Bed;
-use super::figures::{self, Wanted};
+use super::bed::TestBed;
+use super::bench::RmaBench;
+use super::figures::{self, WantedLoops};
 use super::listing::Calls;
-use super::{Bench, Group, Measured};
+use crate::bench::catalogue::Group;
+use crate::bench::measured::Measured;
 use crate::failure::Failure;
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -48,7 +50,7 @@ pub const GROUP: Group = Group {
     ],
 };
 
-pub fn measure(bench: &Bench<'_>, bed: &mut Bed) -> Result<Vec<Measured>, Failure> {
+pub fn measure(bench: &RmaBench<'_>, bed: &mut TestBed) -> Result<Vec<Measured>, Failure> {
     let mut measured = Vec::new();
     for name in GROUP.rows.iter().filter(|name| bench.wants(name)) {
         bench.progress.stage(name, THREADS.len() as u64);
@@ -60,21 +62,33 @@ pub fn measure(bench: &Bench<'_>, bed: &mut Bed) -> Result<Vec<Measured>, Failur
     Ok(measured)
 }
 
-fn one(bench: &Bench<'_>, bed: &mut Bed, name: &str, threads: usize) -> Result<Measured, Failure> {
+fn one(
+    bench: &RmaBench<'_>,
+    bed: &mut TestBed,
+    name: &str,
+    threads: usize,
+) -> Result<Measured, Failure> {
     let op = Op::get_word(bench.places[0].addr(), Width::W8);
     let memory = bed.memory().clone();
     let cpu = bench.cpus[1];
     let timed = bench.between_trips(|| match name {
         "requester_tags" => {
             let serving = bed.offload(cpu);
-            figures::point(bench, serving.engine(), op, threads, &bench.cpus[..1], Wanted::BOTH)
+            figures::point(
+                bench,
+                serving.engine(),
+                op,
+                threads,
+                &bench.cpus[..1],
+                WantedLoops::BOTH,
+            )
         }
         "executor_tags" => executor_tags(bench, memory, op, threads),
         "wait_spin" => waiting(bench, Spin::default(), memory, op, threads),
         "wait_yield" => waiting(bench, Yield::default(), memory, op, threads),
         "wait_condvar" => waiting(bench, Locked::default(), memory, op, threads),
         "wait_marked" => waiting(bench, LowBit::default(), memory, op, threads),
-        _ => waiting(bench, Event::default(), memory, op, threads),
+        _ => waiting(bench, EventQueue::default(), memory, op, threads),
     })?;
     let kinds = ["latency", "overhead", "rate"].into_iter().zip(timed.value.clone());
     let rows = kinds.filter_map(|(kind, mut samples)| {
@@ -84,7 +98,7 @@ fn one(bench: &Bench<'_>, bed: &mut Bed, name: &str, threads: usize) -> Result<M
 }
 
 /// A queue, and the way in which its consumer waits.
-trait Queue: Send + Sync + 'static {
+trait WaitingQueue: Send + Sync + 'static {
     /// Puts `op` in; returns false if there is no room.
     fn try_push(&self, op: Op) -> bool;
 
@@ -108,7 +122,7 @@ struct Variant<Q> {
     stop: AtomicBool,
 }
 
-impl<Q: Queue> Calls for &'static Variant<Q> {
+impl<Q: WaitingQueue> Calls for &'static Variant<Q> {
     fn try_call(&self, hint: usize, op: Op, callback: Callback) -> bool {
         let table = self.table.view();
         let Some(tag) = table.try_begin_callback(hint, callback) else { return false };
@@ -120,8 +134,8 @@ impl<Q: Queue> Calls for &'static Variant<Q> {
     }
 }
 
-fn waiting<Q: Queue>(
-    bench: &Bench<'_>,
+fn waiting<Q: WaitingQueue>(
+    bench: &RmaBench<'_>,
     queue: Q,
     memory: Direct,
     op: Op,
@@ -141,7 +155,8 @@ fn waiting<Q: Queue>(
             variant.queue.wait();
         }
     };
-    let measure = || figures::point(bench, variant, op, threads, &bench.cpus[..1], Wanted::BOTH);
+    let measure =
+        || figures::point(bench, variant, op, threads, &bench.cpus[..1], WantedLoops::BOTH);
     beside(bench.cpus[1], executor, measure, || {
         variant.stop.store(true, Ordering::SeqCst);
         variant.queue.interrupt();
@@ -161,7 +176,7 @@ impl Calls for &'static ExecutorTags {
 }
 
 fn executor_tags(
-    bench: &Bench<'_>,
+    bench: &RmaBench<'_>,
     memory: Direct,
     op: Op,
     threads: usize,
@@ -179,7 +194,8 @@ fn executor_tags(
             spin_loop();
         }
     };
-    let measure = || figures::point(bench, variant, op, threads, &bench.cpus[..1], Wanted::BOTH);
+    let measure =
+        || figures::point(bench, variant, op, threads, &bench.cpus[..1], WantedLoops::BOTH);
     beside(bench.cpus[1], executor, measure, || variant.stop.store(true, Ordering::SeqCst))
 }
 
@@ -204,7 +220,7 @@ fn beside<T>(
 #[derive(Default)]
 struct Spin(Mpsc<Op, SLOTS>);
 
-impl Queue for Spin {
+impl WaitingQueue for Spin {
     fn try_push(&self, op: Op) -> bool {
         self.0.try_push(op).is_ok()
     }
@@ -218,7 +234,7 @@ impl Queue for Spin {
 #[derive(Default)]
 struct Yield(Spin);
 
-impl Queue for Yield {
+impl WaitingQueue for Yield {
     fn try_push(&self, op: Op) -> bool {
         self.0.try_push(op)
     }
@@ -244,7 +260,7 @@ impl Locked {
     }
 }
 
-impl Queue for Locked {
+impl WaitingQueue for Locked {
     fn try_push(&self, op: Op) -> bool {
         let mut queue = self.lock();
         let has_room = queue.0.len() < SLOTS;
@@ -285,7 +301,7 @@ impl LowBit {
     }
 }
 
-impl Queue for LowBit {
+impl WaitingQueue for LowBit {
     fn try_push(&self, op: Op) -> bool {
         match self.ring.try_push(op) {
             Ok(Pushed::Awake) => true,
@@ -320,13 +336,13 @@ impl Queue for LowBit {
 }
 
 #[derive(Default)]
-struct Event {
+struct EventQueue {
     queue: Spin,
     event: EventWord,
     stop: AtomicBool,
 }
 
-impl Event {
+impl EventQueue {
     fn notify(&self) {
         if self.event.notify() {
             SystemFutex.wake(self.event.word(), 1);
@@ -334,7 +350,7 @@ impl Event {
     }
 }
 
-impl Queue for Event {
+impl WaitingQueue for EventQueue {
     fn try_push(&self, op: Op) -> bool {
         let pushed = self.queue.try_push(op);
         if pushed {

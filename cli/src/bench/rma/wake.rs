@@ -6,9 +6,10 @@
 //!  futex_wake          nap · [store, wake · spin until it has answered]
 //! ```
 
-use super::bed::Bed;
-use super::{Bench, Group, Measured};
-use crate::bench::budget;
+use super::bed::TestBed;
+use super::bench::RmaBench;
+use crate::bench::catalogue::Group;
+use crate::bench::measured::{Measured, budget};
 use crate::bench::sample::Budget;
 use crate::failure::Failure;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ use tsumugi_core::wait::Futex;
 
 pub const GROUP: Group = Group { name: "wake", rows: &["first_after_sleep", "futex_wake"] };
 
-pub fn measure(bench: &Bench<'_>, bed: &mut Bed) -> Result<Vec<Measured>, Failure> {
+pub fn measure(bench: &RmaBench<'_>, bed: &mut TestBed) -> Result<Vec<Measured>, Failure> {
     let wanted: Vec<_> = GROUP.rows.iter().filter(|name| bench.wants(name)).collect();
     let Some(first) = wanted.first() else { return Ok(Vec::new()) };
     bench.progress.stage(first, 1);
@@ -34,7 +35,7 @@ pub fn measure(bench: &Bench<'_>, bed: &mut Bed) -> Result<Vec<Measured>, Failur
     };
     let timed = bench.between_trips(|| {
         let serving = bed.offload_idling(bench.cpus[1], Idle { spins: 0, yields: 0 });
-        let sleeper = Sleeper::start(bench.cpus[1]);
+        let sleeper = WordSleeper::start(bench.cpus[1]);
         let mut samples = [Vec::new(), Vec::new()];
         for place in bench.places.iter().cycle().take(rounds as usize) {
             thread::sleep(NAP);
@@ -58,12 +59,12 @@ pub fn measure(bench: &Bench<'_>, bed: &mut Bed) -> Result<Vec<Measured>, Failur
 }
 
 /// A thread that sleeps on a word, and counts its wakes.
-struct Sleeper {
+struct WordSleeper {
     words: Arc<[AtomicU32; 2]>,
     thread: Option<thread::JoinHandle<()>>,
 }
 
-impl Sleeper {
+impl WordSleeper {
     fn start(cpu: usize) -> Self {
         let words = Arc::new([AtomicU32::new(0), AtomicU32::new(0)]);
         let thread = thread::spawn({
@@ -99,7 +100,7 @@ impl Sleeper {
     }
 }
 
-impl Drop for Sleeper {
+impl Drop for WordSleeper {
     fn drop(&mut self) {
         self.words[0].store(STOP, Ordering::Release);
         SystemFutex.wake(&self.words[0], 1);

@@ -12,10 +12,10 @@ struct Goal {
     what: &'static str,
     row: &'static str,
     workers: u64,
-    limit: Limit,
+    limit: GoalLimit,
 }
 
-enum Limit {
+enum GoalLimit {
     /// At most this value, in the row's unit.
     Most(f64),
     /// At most this many times the given row of the given system.
@@ -34,19 +34,19 @@ impl Goal {
         let over = |other: &Line| [values[0] / other.summary.median, values[1] / other.summary.min];
         let times = |[median, min]: [f64; 2]| [format!("{median:.2} x"), format!("{min:.2} x")];
         let (limit, [median, min], met) = match self.limit {
-            Limit::Most(most) => {
+            GoalLimit::Most(most) => {
                 let shown = values.map(|value| format!("{value:.1} {}", ours.unit));
                 (format!("<= {most} {}", ours.unit), shown, values.map(|value| value <= most))
             }
-            Limit::Times(most, system, row) => {
+            GoalLimit::Times(most, system, row) => {
                 let ratios = over(other(lines, ours, system, row)?);
                 (format!("<= {most} x"), times(ratios), ratios.map(|ratio| ratio <= most))
             }
-            Limit::Trips(most) => {
+            GoalLimit::Trips(most) => {
                 let trips = over(other(lines, ours, "bare", "line_trip")?).map(|all| all - 1.0);
                 (format!("<= {most} trips"), times(trips), trips.map(|trips| trips <= most))
             }
-            Limit::Rate(least) => {
+            GoalLimit::Rate(least) => {
                 let alone = find(lines, "tsumugi", self.row, 1)?;
                 let rates = over(alone).map(f64::recip);
                 (format!(">= {least} x"), times(rates), rates.map(|rate| rate >= least))
@@ -80,40 +80,55 @@ fn find<'a>(lines: &'a [Line], system: &str, row: &str, workers: u64) -> Option<
     })
 }
 
-const fn goal(what: &'static str, row: &'static str, workers: u64, limit: Limit) -> Goal {
+const fn goal(what: &'static str, row: &'static str, workers: u64, limit: GoalLimit) -> Goal {
     Goal { what, row, workers, limit }
 }
 
 const BARS: &[Goal] = &[
-    goal("yield, 2 ULTs, of a switch", "yield2", 1, Limit::Times(4.0, "bare", "raw_switch")),
-    goal("yield, 1000 ULTs, of a switch", "yield1000", 1, Limit::Times(5.5, "bare", "raw_switch")),
-    goal("create and join, of cmpth", "create_join", 1, Limit::Times(0.95, "cmpth", "create_join")),
+    goal("yield, 2 ULTs, of a switch", "yield2", 1, GoalLimit::Times(4.0, "bare", "raw_switch")),
+    goal(
+        "yield, 1000 ULTs, of a switch",
+        "yield1000",
+        1,
+        GoalLimit::Times(5.5, "bare", "raw_switch"),
+    ),
+    goal(
+        "create and join, of cmpth",
+        "create_join",
+        1,
+        GoalLimit::Times(0.95, "cmpth", "create_join"),
+    ),
     goal(
         "create and join inline, of rayon",
         "create_join_inline",
         1,
-        Limit::Times(0.7, "rayon", "create_join_inline"),
+        GoalLimit::Times(0.7, "rayon", "create_join_inline"),
     ),
-    goal("fib, of rayon", "fib", 1, Limit::Times(1.3, "rayon", "fib")),
+    goal("fib, of rayon", "fib", 1, GoalLimit::Times(1.3, "rayon", "fib")),
     goal(
         "fib not inlined, of cmpth",
         "fib_no_inline",
         1,
-        Limit::Times(0.9, "cmpth", "fib_no_inline"),
+        GoalLimit::Times(0.9, "cmpth", "fib_no_inline"),
     ),
-    goal("fib, rate of 2 workers, of 1", "fib", 2, Limit::Rate(1.8)),
-    goal("park and unpark, of a switch", "park_same", 1, Limit::Times(5.0, "bare", "raw_switch")),
-    goal("wake of a spinning worker", "wake_spinning", 2, Limit::Trips(2.5)),
+    goal("fib, rate of 2 workers, of 1", "fib", 2, GoalLimit::Rate(1.8)),
+    goal(
+        "park and unpark, of a switch",
+        "park_same",
+        1,
+        GoalLimit::Times(5.0, "bare", "raw_switch"),
+    ),
+    goal("wake of a spinning worker", "wake_spinning", 2, GoalLimit::Trips(2.5)),
     goal(
         "wake of a sleeping worker, of a futex",
         "wake_sleeping",
         1,
-        Limit::Times(1.2, "bare", "futex_wake"),
+        GoalLimit::Times(1.2, "bare", "futex_wake"),
     ),
-    goal("mutex, uncontended", "mutex", 1, Limit::Most(5.0)),
-    goal("condvar hand-over", "condvar", 1, Limit::Most(25.0)),
-    goal("memory of a sleeping ULT", "bytes_per_ult", 1, Limit::Most(4300.0)),
-    goal("creating a sleeping ULT", "create_asleep", 1, Limit::Most(4000.0)),
+    goal("mutex, uncontended", "mutex", 1, GoalLimit::Most(5.0)),
+    goal("condvar hand-over", "condvar", 1, GoalLimit::Most(25.0)),
+    goal("memory of a sleeping ULT", "bytes_per_ult", 1, GoalLimit::Most(4300.0)),
+    goal("creating a sleeping ULT", "create_asleep", 1, GoalLimit::Most(4000.0)),
 ];
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! All systems side by side: a line for each row, a column for each system.
 
-use super::Cell;
+use super::cell::SystemResult;
 use crate::bench::row::Row as Line;
 use crate::text;
 use tsumugi_bench_ult::System;
@@ -8,7 +8,7 @@ use tsumugi_bench_ult::inbox::NO_SUCH_THING;
 use tsumugi_bench_ult::turns::Missing;
 
 /// Minimum and median; if a number is missing, the reason, and the number elsewhere.
-pub fn grid(cells: &[Cell], systems: &[&'static System]) -> String {
+pub fn grid(cells: &[SystemResult], systems: &[&'static System]) -> String {
     let mut rows: Vec<(&str, usize, usize)> = Vec::new();
     for cell in cells.iter().filter(|cell| cell.system.name != "bare") {
         for part in 0..parts(cells, cell.row) {
@@ -24,10 +24,10 @@ pub fn grid(cells: &[Cell], systems: &[&'static System]) -> String {
     let names = columns.iter().map(|system| system.name);
     let header: Vec<&str> = ["min / median", "workers"].into_iter().chain(names).collect();
     let lines = rows.into_iter().map(|(row, workers, part)| {
-        let name = |cell: &Cell| Some(cell.outcome.as_ref().ok()?.get(part)?.name.clone());
+        let name = |cell: &SystemResult| Some(cell.outcome.as_ref().ok()?.get(part)?.name.clone());
         let name = cells.iter().filter(|cell| cell.row == row).find_map(name);
         let cell = |system: &&&System| {
-            let is = |cell: &&Cell| {
+            let is = |cell: &&SystemResult| {
                 (cell.row, cell.workers, cell.system.name) == (row, workers, system.name)
             };
             cells.iter().find(is).map_or_else(String::new, |cell| shown(cell, part))
@@ -39,13 +39,13 @@ pub fn grid(cells: &[Cell], systems: &[&'static System]) -> String {
 }
 
 /// The failures, a line each.
-pub fn failures(cells: &[Cell]) -> String {
-    let line = |cell: &Cell| {
+pub fn failures(cells: &[SystemResult]) -> String {
+    let line = |cell: &SystemResult| {
         let missing = cell.outcome.as_ref().err()?;
         if *missing == Missing::Refused(NO_SUCH_THING.to_owned()) {
             return None;
         }
-        let Cell { system, row, workers, .. } = cell;
+        let SystemResult { system, row, workers, .. } = cell;
         let elsewhere = system.elsewhere(row, *workers);
         let elsewhere = elsewhere.map_or_else(String::new, |min| format!("; elsewhere {min}"));
         Some(format!("  {row}, {workers} workers: {} {missing}{elsewhere}\n", system.name))
@@ -53,12 +53,12 @@ pub fn failures(cells: &[Cell]) -> String {
     cells.iter().filter_map(line).collect()
 }
 
-fn parts(cells: &[Cell], row: &str) -> usize {
-    let of = |cell: &Cell| cell.outcome.as_ref().map_or(1, Vec::len);
+fn parts(cells: &[SystemResult], row: &str) -> usize {
+    let of = |cell: &SystemResult| cell.outcome.as_ref().map_or(1, Vec::len);
     cells.iter().filter(|cell| cell.row == row).map(of).max().unwrap_or(1)
 }
 
-fn shown(cell: &Cell, part: usize) -> String {
+fn shown(cell: &SystemResult, part: usize) -> String {
     match &cell.outcome {
         Ok(lines) => lines.get(part).map_or_else(String::new, numbers),
         Err(Missing::Refused(why)) if why == NO_SUCH_THING => "-".to_owned(),
@@ -98,7 +98,7 @@ mod tests {
 
     fn shown(outcome: Result<Vec<Line>, Missing>) -> String {
         let systems: [&'static System; 3] = [&bare::SYSTEM, &ults::SYSTEM, &PEER];
-        let cell = |system, outcome| Cell { system, row: "yield2", workers: 1, outcome };
+        let cell = |system, outcome| SystemResult { system, row: "yield2", workers: 1, outcome };
         let ours = cell(systems[1], Ok(vec![row("tsumugi", "yield2", 8.0)]));
         grid(&[ours, cell(systems[2], outcome)], &systems)
     }

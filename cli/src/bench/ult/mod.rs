@@ -14,12 +14,18 @@
 //! `benches/compare` can join in, whatever their workers do when idle.
 
 mod bars;
+mod cell;
 mod grid;
 
+use self::cell::SystemResult;
+use super::catalogue::{Group, chosen};
+use super::line::trip_ns;
+use super::output::keep;
 use super::row::Row as Line;
-use super::{Group, Progress, keep, table, trip_ns};
-use crate::args::Ults;
+use super::table;
+use crate::args::UltArgs;
 use crate::failure::Failure;
+use crate::progress::ProgressLine;
 use crate::summary::Summary;
 use std::io::{self, BufReader};
 use std::process::{Command, Stdio};
@@ -37,26 +43,17 @@ const CATALOGUE: &[Group] = &[
     Group { name: "memory", rows: &["bytes_per_ult"] },
 ];
 
-/// The result of one system for one row.
-#[derive(Clone, Debug)]
-struct Cell {
-    system: &'static System,
-    row: &'static str,
-    workers: usize,
-    outcome: Result<Vec<Line>, Missing>,
-}
-
 /// Measures, and returns the tables.
-pub fn measure(args: &Ults, peers: &[System]) -> Result<String, Failure> {
+pub fn measure(args: &UltArgs, peers: &[System]) -> Result<String, Failure> {
     let systems: Vec<&'static System> =
         [bare::SYSTEM, ults::SYSTEM].iter().chain(peers).map(|&system| leaked(system)).collect();
     if let [system, row, workers, cpus] = args.serve.as_slice() {
         return serve(&systems, system, row, [workers, cpus], args.quick);
     }
-    let names = super::chosen(args.only.as_deref(), CATALOGUE)?;
+    let names = chosen(args.only.as_deref(), CATALOGUE)?;
     let cpus = affinity::allowed()
         .map_err(|error| Failure::Failed(format!("the cpuset cannot be read: {error}")))?;
-    let progress = Progress::new();
+    let progress = ProgressLine::new();
     let mut cells = Vec::new();
     for row in ROWS.iter().filter(|row| names.contains(&row.name)) {
         cells.extend(measure_row(row, &systems, &cpus, args, &progress)?);
@@ -74,9 +71,9 @@ fn measure_row(
     row: &'static Row,
     systems: &[&'static System],
     cpus: &[usize],
-    args: &Ults,
-    progress: &Progress,
-) -> Result<Vec<Cell>, Failure> {
+    args: &UltArgs,
+    progress: &ProgressLine,
+) -> Result<Vec<SystemResult>, Failure> {
     let wanted = contenders(row, systems);
     let budget = row.budget / if args.quick { 10 } else { 1 } * wanted.len() as u32;
     progress.stage(row.name, budget.as_millis() as u64);
@@ -110,7 +107,7 @@ fn measure_row(
     let cell = |((system, row, workers), samples): ((&'static System, &'static Row, usize), _)| {
         let lines = |samples: Vec<f64>| lines(system, row, workers, &samples, [before, after]);
         let outcome: Result<Vec<f64>, Missing> = samples;
-        Cell { system, row: row.name, workers, outcome: outcome.map(lines) }
+        SystemResult { system, row: row.name, workers, outcome: outcome.map(lines) }
     };
     Ok(wanted.into_iter().zip(samples).map(cell).collect())
 }
@@ -132,7 +129,7 @@ fn contenders(
 }
 
 /// The command that runs `system` for this row.
-fn itself(system: &System, row: &Row, workers: usize, args: &Ults) -> Result<Command, Failure> {
+fn itself(system: &System, row: &Row, workers: usize, args: &UltArgs) -> Result<Command, Failure> {
     let own = std::env::current_exe().map_err(|error| {
         Failure::Failed(format!("the path of this command is unknown: {error}"))
     })?;

@@ -2,13 +2,13 @@
 
 use super::*;
 use crate::graph::Csr;
-use crate::shuffle::Shuffle;
+use tsumugi_core::random::SplitMix64;
 
 fn levels(csr: &Csr, from: u32, ranks: u32, ults: u32) -> Vec<u32> {
     let answers = tsumugi::run_ranks(ranks, |rt: &Runtime| {
         let first = rt.rank() == Rank(0);
         let spread = Arc::new(Spread::new(rt, first.then_some(csr))?);
-        Search::new(rt, &spread, ults)?.run(first.then_some(from), |_| ())?;
+        GraphSearch::new(rt, &spread, ults)?.run(first.then_some(from), |_| ())?;
         let found = spread.gather(rt)?;
         rt.barrier()?;
         Ok::<_, Error>(found)
@@ -19,8 +19,8 @@ fn levels(csr: &Csr, from: u32, ranks: u32, ults: u32) -> Vec<u32> {
 }
 
 fn random(vertices: u32, edges: usize, seed: u64) -> Csr {
-    let mut shuffle = Shuffle::new(seed);
-    let mut end = || shuffle.below(vertices.into()) as u32;
+    let mut random = SplitMix64::new(seed);
+    let mut end = || random.below(vertices.into()) as u32;
     Csr::new(vertices, (0..edges).map(|_| (end(), end())).collect())
 }
 
@@ -63,7 +63,7 @@ fn the_last_progress_is_the_number_of_reached_vertices() {
         let tell = move |so_far| {
             most.fetch_max(so_far, Ordering::Relaxed);
         };
-        Search::new(rt, &spread, 2)?.run(first.then_some(0), tell)
+        GraphSearch::new(rt, &spread, 2)?.run(first.then_some(0), tell)
     });
     ended.unwrap();
     assert_eq!(most.load(Ordering::Relaxed), expected);

@@ -3,7 +3,7 @@
 use super::*;
 
 fn parse(bytes: &[u8]) -> Result<Edges, BrokenFile> {
-    read(Lines::new(bytes, "g.mtx"), Limit::bytes(1 << 20))
+    read(Lines::new(bytes, "g.mtx"), MemoryLimit::bytes(1 << 20))
 }
 
 const PATTERN: &str = "%%MatrixMarket matrix coordinate pattern general\n";

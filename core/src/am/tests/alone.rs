@@ -2,12 +2,12 @@
 
 extern crate std;
 
-use crate::am::cell::{Cell, Defect, Inline, Kind as CellKind};
-use crate::am::lanes::Lane;
-use crate::am::send::INDEX_MASK;
+use crate::am::cell::{CellKind, Defect, Inline, LaneCell};
+use crate::am::lanes::AmLane;
+use crate::am::op_tag::INDEX_MASK;
 use crate::am::{
-    Bell, Call, Event, HandlerId, Incoming, Landing, Machine, Memory, Out, Payload, Peer,
-    SendError, Shape, Slot, Tables, Token, has_rung,
+    AmEvent, AmMachine, AmMemory, AmOutput, AmPeer, AmShape, AmTables, CallPayload, DoorbellOrder,
+    HandlerId, Incoming, LandingBuffer, PendingCall, SendError, StagingCell, Token, has_rung,
 };
 use crate::completion::Why;
 use crate::mem::{AddrError, LocalAddr, PeerIndex, Rank, RegionKey, RemoteAddr};
@@ -17,7 +17,7 @@ use crate::time::Instant;
 use std::vec;
 use std::vec::Vec;
 
-pub(super) const SHAPE: Shape = Shape { peers: 3, cells: 4, later_cells: 2 };
+pub(super) const SHAPE: AmShape = AmShape { peers: 3, cells: 4, later_cells: 2 };
 pub(super) const STAGING: LocalAddr = LocalAddr { key: RegionKey::from_bits(0x1002), offset: 64 };
 pub(super) const LANDING: LocalAddr = LocalAddr { key: RegionKey::from_bits(0x1003), offset: 128 };
 pub(super) const LANDING_BYTES: u64 = 1000;
@@ -26,9 +26,9 @@ pub(super) const OTHER: PeerIndex = PeerIndex(2);
 
 /// A machine of rank 0, and the memory that its peers write to.
 pub(super) struct Alone {
-    pub(super) machine: Machine<'static>,
+    pub(super) machine: AmMachine<'static>,
     pub(super) lanes: &'static [AtomicU64],
-    pub(super) shape: Shape,
+    pub(super) shape: AmShape,
     /// Cells that each peer has written to each lane.
     written: Vec<[u32; 2]>,
 }
@@ -37,17 +37,22 @@ pub(super) fn words(bytes: usize) -> &'static [AtomicU64] {
     Vec::leak((0..bytes / 8).map(|_| AtomicU64::new(0)).collect())
 }
 
-pub(super) fn tables(peers: usize, calls: usize, slots: usize, landings: usize) -> Tables<'static> {
-    Tables {
-        peers: Vec::leak(vec![Peer::EMPTY; peers]),
-        calls: Vec::leak(vec![Call::EMPTY; calls]),
-        slots: Vec::leak(vec![Slot::EMPTY; slots]),
-        landings: Vec::leak(vec![Landing::EMPTY; landings]),
+pub(super) fn tables(
+    peers: usize,
+    calls: usize,
+    slots: usize,
+    landings: usize,
+) -> AmTables<'static> {
+    AmTables {
+        peers: Vec::leak(vec![AmPeer::EMPTY; peers]),
+        calls: Vec::leak(vec![PendingCall::EMPTY; calls]),
+        slots: Vec::leak(vec![StagingCell::EMPTY; slots]),
+        landings: Vec::leak(vec![LandingBuffer::EMPTY; landings]),
     }
 }
 
-pub(super) fn memory(shape: Shape, slots: usize) -> Memory<'static> {
-    Memory {
+pub(super) fn memory(shape: AmShape, slots: usize) -> AmMemory<'static> {
+    AmMemory {
         lanes: words(shape.memory_size()),
         staging: words(slots * 256),
         staging_at: STAGING,
@@ -68,12 +73,12 @@ pub(super) fn lanes_at(rank: Rank) -> RemoteAddr {
 
 impl Alone {
     pub(super) fn new() -> Self {
-        Self::with(SHAPE, Bell::WithCell, 4, 6, 2)
+        Self::with(SHAPE, DoorbellOrder::WithCell, 4, 6, 2)
     }
 
     pub(super) fn with(
-        shape: Shape,
-        bell: Bell,
+        shape: AmShape,
+        bell: DoorbellOrder,
         calls: usize,
         slots: usize,
         landings: usize,
@@ -81,7 +86,7 @@ impl Alone {
         let memory = memory(shape, slots);
         let tables = tables(shape.peers as usize, calls, slots, landings);
         let lanes = memory.lanes;
-        let mut machine = Machine::new(PeerIndex(0), shape, bell, memory, tables).unwrap();
+        let mut machine = AmMachine::new(PeerIndex(0), shape, bell, memory, tables).unwrap();
         for peer in 0..shape.peers {
             machine.connect(PeerIndex(peer), lanes_at(rank(PeerIndex(peer))), PeerIndex(0));
         }
@@ -90,9 +95,9 @@ impl Alone {
     }
 
     /// Lands the next cell of a peer, and rings its bell.
-    pub(super) fn arrives(&mut self, from: PeerIndex, cell: Cell) {
-        let lane = if cell.kind == CellKind::Reply as u8 { Lane::Reply } else { Lane::Request };
-        let number = &mut self.written[from.0 as usize][usize::from(lane == Lane::Reply)];
+    pub(super) fn arrives(&mut self, from: PeerIndex, cell: LaneCell) {
+        let lane = if cell.kind == CellKind::Reply as u8 { AmLane::Reply } else { AmLane::Request };
+        let number = &mut self.written[from.0 as usize][usize::from(lane == AmLane::Reply)];
         let at = self.shape.cell(lane, from, *number) / 8;
         cell.write(&self.lanes[at..at + 32], *number, Defect::None);
         *number += 1;
@@ -103,7 +108,7 @@ impl Alone {
         let (at, one) = self.shape.arrival(from);
         self.lanes[at / 8].fetch_add(one * count, Ordering::Relaxed);
         assert!(has_rung(self.lanes, self.shape));
-        self.machine.handle(Event::Rang, Instant::ZERO);
+        self.machine.handle(AmEvent::Rang, Instant::ZERO);
         assert!(!has_rung(self.lanes, self.shape));
     }
 
@@ -113,7 +118,7 @@ impl Alone {
         let (at, bit) = self.shape.notice(from);
         self.lanes[at / 8].fetch_or(bit, Ordering::Relaxed);
         assert!(has_rung(self.lanes, self.shape));
-        self.machine.handle(Event::Rang, Instant::ZERO);
+        self.machine.handle(AmEvent::Rang, Instant::ZERO);
         assert!(!has_rung(self.lanes, self.shape));
     }
 
@@ -128,7 +133,7 @@ impl Alone {
     }
 
     pub(super) fn completes(&mut self, op: &Op, result: Result<u64, AddrError>) {
-        self.machine.handle(Event::Completed { tag: op.tag, result }, Instant::ZERO);
+        self.machine.handle(AmEvent::Completed { tag: op.tag, result }, Instant::ZERO);
     }
 
     /// Completes all posted operations, until no more are posted.
@@ -146,7 +151,7 @@ impl Alone {
 
     pub(super) fn runs(&mut self) -> Incoming {
         match self.machine.poll() {
-            Some(Out::Run(request)) => request,
+            Some(AmOutput::Run(request)) => request,
             other => panic!("{other:?}"),
         }
     }
@@ -156,7 +161,7 @@ impl Alone {
     }
 
     pub(super) fn call(&mut self, to: PeerIndex) -> Result<Token, SendError> {
-        self.machine.call(to, HandlerId(1), Payload::Inline(b"q"), None)
+        self.machine.call(to, HandlerId(1), CallPayload::Inline(b"q"), None)
     }
 
     pub(super) fn call_long(
@@ -165,33 +170,33 @@ impl Alone {
         deadline: Option<Instant>,
     ) -> Result<Token, SendError> {
         let from = LocalAddr { key: RegionKey::from_bits(0x2001), offset: 40 };
-        self.machine.call(to, HandlerId(1), Payload::Long { from, bytes: 64 }, deadline)
+        self.machine.call(to, HandlerId(1), CallPayload::Long { from, bytes: 64 }, deadline)
     }
 
     /// The cell that a put brings.
-    pub(super) fn cell_of(&self, put: &Op, number: u32) -> Cell {
+    pub(super) fn cell_of(&self, put: &Op, number: u32) -> LaneCell {
         let at = (put.local().offset - STAGING.offset) as usize / 8;
-        Cell::read(&self.machine.memory.staging[at..at + 32], number, Defect::None).unwrap()
+        LaneCell::read(&self.machine.memory.staging[at..at + 32], number, Defect::None).unwrap()
     }
 }
 
-pub(super) fn cell(kind: CellKind, body: &[u8]) -> Cell {
-    Cell::new(kind, Inline::new(body).unwrap()).handler(1)
+pub(super) fn cell(kind: CellKind, body: &[u8]) -> LaneCell {
+    LaneCell::new(kind, Inline::new(body).unwrap()).handler(1)
 }
 
 /// A call from a peer, with this token.
-pub(super) fn call(token: u64) -> Cell {
+pub(super) fn call(token: u64) -> LaneCell {
     cell(CellKind::Call, b"q").token(token)
 }
 
 /// A call from a peer that keeps its payload in its own memory.
-pub(super) fn long(token: u64, words: &[u64]) -> Cell {
+pub(super) fn long(token: u64, words: &[u64]) -> LaneCell {
     let body: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     cell(CellKind::LongCall, &body).token(token)
 }
 
-pub(super) fn reply(token: u64) -> Cell {
-    Cell::new(CellKind::Reply, Inline::EMPTY).token(token)
+pub(super) fn reply(token: u64) -> LaneCell {
+    LaneCell::new(CellKind::Reply, Inline::EMPTY).token(token)
 }
 
 /// The kind of an operation and the index of its table entry, from its tag.

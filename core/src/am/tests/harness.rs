@@ -4,7 +4,10 @@
 
 extern crate std;
 
-use crate::am::{Bell, Call, Event, Landing, Machine, Memory, Peer, Shape, Slot, Tables};
+use crate::am::{
+    AmEvent, AmMachine, AmMemory, AmPeer, AmShape, AmTables, DoorbellOrder, LandingBuffer,
+    PendingCall, StagingCell,
+};
 use crate::mem::{AddrError, LocalAddr, PeerIndex, Rank, RegionKey, RemoteAddr};
 use crate::op::{Kind, Op};
 use crate::sync::mapped::{AtomicU64, Ordering};
@@ -39,10 +42,10 @@ pub(super) struct RankMemory {
 
 /// The machine's tables.
 pub(super) struct RankTables {
-    peers: Vec<Peer>,
-    calls: Vec<Call>,
-    slots: Vec<Slot>,
-    landings: Vec<Landing>,
+    peers: Vec<AmPeer>,
+    calls: Vec<PendingCall>,
+    slots: Vec<StagingCell>,
+    landings: Vec<LandingBuffer>,
 }
 
 /// An operation in the network.
@@ -55,7 +58,7 @@ pub(super) struct Flight {
 
 /// All ranks, their memory and the network between them.
 pub(super) struct World<'m> {
-    pub(super) machines: Vec<Machine<'m>>,
+    pub(super) machines: Vec<AmMachine<'m>>,
     memory: &'m [RankMemory],
     pub(super) flights: Vec<Flight>,
     pub(super) now: Instant,
@@ -63,7 +66,7 @@ pub(super) struct World<'m> {
 
 pub(super) fn memory(sizes: Sizes) -> Vec<RankMemory> {
     let words = |count: usize| (0..count).map(|_| AtomicU64::new(0)).collect();
-    let shape = Shape { peers: sizes.ranks, cells: sizes.cells, later_cells: 1 };
+    let shape = AmShape { peers: sizes.ranks, cells: sizes.cells, later_cells: 1 };
     (0..sizes.ranks)
         .map(|_| RankMemory {
             lanes: words(shape.memory_size() / 8),
@@ -77,10 +80,10 @@ pub(super) fn memory(sizes: Sizes) -> Vec<RankMemory> {
 pub(super) fn tables(sizes: Sizes) -> Vec<RankTables> {
     (0..sizes.ranks)
         .map(|_| RankTables {
-            peers: std::vec![Peer::EMPTY; sizes.ranks as usize],
-            calls: std::vec![Call::EMPTY; sizes.calls],
-            slots: std::vec![Slot::EMPTY; sizes.staging],
-            landings: std::vec![Landing::EMPTY; sizes.landings],
+            peers: std::vec![AmPeer::EMPTY; sizes.ranks as usize],
+            calls: std::vec![PendingCall::EMPTY; sizes.calls],
+            slots: std::vec![StagingCell::EMPTY; sizes.staging],
+            landings: std::vec![LandingBuffer::EMPTY; sizes.landings],
         })
         .collect()
 }
@@ -91,28 +94,29 @@ impl<'m> World<'m> {
         memory: &'m [RankMemory],
         tables: &'m mut [RankTables],
     ) -> Self {
-        let shape = Shape { peers: sizes.ranks, cells: sizes.cells, later_cells: 1 };
+        let shape = AmShape { peers: sizes.ranks, cells: sizes.cells, later_cells: 1 };
         let at = |key| LocalAddr { key, offset: 0 };
         let machines = memory
             .iter()
             .zip(tables)
             .zip(0..)
             .map(|((memory, tables), rank)| {
-                let memory = Memory {
+                let memory = AmMemory {
                     lanes: &memory.lanes,
                     staging: &memory.staging,
                     staging_at: at(STAGING),
                     landing_at: at(LANDING),
                     landing_bytes: 8 * LANDING_WORDS as u64,
                 };
-                let tables = Tables {
+                let tables = AmTables {
                     peers: &mut tables.peers,
                     calls: &mut tables.calls,
                     slots: &mut tables.slots,
                     landings: &mut tables.landings,
                 };
                 let mut machine =
-                    Machine::new(PeerIndex(rank), shape, Bell::WithCell, memory, tables).unwrap();
+                    AmMachine::new(PeerIndex(rank), shape, DoorbellOrder::WithCell, memory, tables)
+                        .unwrap();
                 for peer in 0..sizes.ranks {
                     let lanes = RemoteAddr { rank: Rank(peer), key: LANES, offset: 0 };
                     machine.connect(PeerIndex(peer), lanes, PeerIndex(rank));
@@ -181,7 +185,7 @@ impl<'m> World<'m> {
             }
         };
         self.flights.remove(index);
-        self.machines[from].handle(Event::Completed { tag: op.tag, result }, self.now);
+        self.machines[from].handle(AmEvent::Completed { tag: op.tag, result }, self.now);
         true
     }
 

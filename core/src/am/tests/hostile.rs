@@ -3,11 +3,11 @@
 extern crate std;
 
 use super::harness::{Sizes, World, memory, tables};
-use crate::am::cell::{Cell, Defect, Inline};
-use crate::am::lanes::Lane;
-use crate::am::{Answer, Body, Event, HandlerId, Out, Payload, Shape};
-use crate::backend::Draw;
+use crate::am::cell::{Defect, Inline, LaneCell};
+use crate::am::lanes::AmLane;
+use crate::am::{AmEvent, AmOutput, AmShape, CallPayload, HandlerAnswer, HandlerId, RequestBody};
 use crate::mem::{PeerIndex, Rank};
+use crate::random::SplitMix64;
 use crate::sync::mapped::Ordering;
 use std::vec::Vec;
 
@@ -17,17 +17,17 @@ const SIZES: Sizes = Sizes { ranks: 2, cells: 4, calls: 4, staging: 6, landings:
 /// outside, and still serves the other rank.
 #[test]
 fn arbitrary_cells_of_a_peer_do_no_harm() {
-    let shape = Shape { peers: 2, cells: 4, later_cells: 4 };
+    let shape = AmShape { peers: 2, cells: 4, later_cells: 4 };
     for seed in 0..400 {
-        let mut draw = Draw::new(seed);
+        let mut draw = SplitMix64::new(seed);
         let memory = memory(SIZES);
         let mut tables = tables(SIZES);
         let mut world = World::new(SIZES, &memory, &mut tables);
         for round in 0..12u32 {
-            for lane in [Lane::Request, Lane::Reply] {
+            for lane in [AmLane::Request, AmLane::Reply] {
                 let len = draw.below(40) * draw.below(6);
                 let bytes: Vec<u8> = (0..len).map(|_| draw.next() as u8).collect();
-                let cell = Cell {
+                let cell = LaneCell {
                     kind: draw.below(7) as u8,
                     status: draw.next() as u8,
                     handler: draw.next() as u32,
@@ -43,10 +43,10 @@ fn arbitrary_cells_of_a_peer_do_no_harm() {
             let (notice, _) = shape.notice(PeerIndex(1));
             memory[0].lanes[notice / 8].store(draw.next(), Ordering::Relaxed);
             memory[0].lanes[shape.credit(PeerIndex(1)) / 8].store(draw.next(), Ordering::Relaxed);
-            world.machines[0].handle(Event::Rang, world.now);
+            world.machines[0].handle(AmEvent::Rang, world.now);
             serve(&mut world);
             if draw.chance(333) {
-                let payload = Payload::Inline(b"x");
+                let payload = CallPayload::Inline(b"x");
                 let _ = world.machines[0].call(PeerIndex(1), HandlerId(0), payload, None);
             }
         }
@@ -64,19 +64,19 @@ fn serve(world: &mut World<'_>) -> bool {
     let mut came = false;
     for _ in 0..6 {
         while let Some(out) = world.machines[0].poll() {
-            let Out::Run(request) = out else { continue };
+            let AmOutput::Run(request) = out else { continue };
             came |= request.from == Rank(0) && request.handler == HandlerId(77);
-            if let Body::Landed(landed) = request.body {
+            if let RequestBody::Landed(landed) = request.body {
                 assert!(landed.index() < SIZES.landings);
                 world.machines[0].release(landed);
             }
             if let Some(waiting) = request.reply_to {
-                world.machines[0].reply(waiting, &Answer::UnknownHandler).unwrap();
+                world.machines[0].reply(waiting, &HandlerAnswer::UnknownHandler).unwrap();
             }
         }
         world.post(0);
         world.deliver();
-        world.machines[0].handle(Event::Rang, world.now);
+        world.machines[0].handle(AmEvent::Rang, world.now);
     }
     came
 }

@@ -5,8 +5,10 @@ extern crate std;
 use super::alone::{
     Alone, LANDING, LANDING_BYTES, OTHER, PEER, SHAPE, cell, kind_and_index, long, rank, reply,
 };
-use crate::am::cell::Kind as CellKind;
-use crate::am::{Bell, Body, CallError, Event, HandlerId, Out, Payload, SendError};
+use crate::am::cell::CellKind;
+use crate::am::{
+    AmEvent, AmOutput, CallError, CallPayload, DoorbellOrder, HandlerId, RequestBody, SendError,
+};
 use crate::mem::{AddrError, LocalAddr, RegionKey, RemoteAddr};
 use crate::op::{Kind, Op};
 use crate::time::Instant;
@@ -35,14 +37,14 @@ fn a_long_payload_is_fetched_into_a_buffer_of_its_own() {
     assert!(alone.machine.wants_poll());
     let second = alone.runs();
     assert_eq!((second.from, second.handler), (rank(OTHER), HandlerId(1)));
-    let Body::Landed(second_body) = second.body else { panic!("{:?}", second.body) };
+    let RequestBody::Landed(second_body) = second.body else { panic!("{:?}", second.body) };
     assert_eq!((second_body.index(), second_body.bytes), (1, 1));
     assert!(alone.machine.poll().is_none(), "the second payload is under way, and its cast waits");
     alone.completes(&gets[0], Ok(0));
     let first = alone.runs();
     assert_eq!((first.from, first.reply_to.unwrap().token), (rank(PEER), 5));
-    let Body::Landed(first_body) = first.body else { panic!("{:?}", first.body) };
-    assert!(matches!(alone.runs().body, Body::Inline(body) if &*body == b"after"));
+    let RequestBody::Landed(first_body) = first.body else { panic!("{:?}", first.body) };
+    assert!(matches!(alone.runs().body, RequestBody::Inline(body) if &*body == b"after"));
     // Both buffers are in use: the next call waits, and so does the cast behind
     // it.
     alone.arrives(OTHER, long(8, &[key, 0, 8]));
@@ -58,13 +60,13 @@ fn a_long_payload_is_fetched_into_a_buffer_of_its_own() {
     alone.completes(&gets[0], Ok(0));
     assert!(alone.machine.poll().is_none());
     alone.completes(&get, Ok(0));
-    assert!(matches!(alone.runs().body, Body::Landed(_)));
+    assert!(matches!(alone.runs().body, RequestBody::Landed(_)));
     alone.machine.release(second_body);
 }
 
 #[test]
 fn a_payload_that_cannot_be_fetched_is_answered_and_frees_its_buffer() {
-    let mut alone = Alone::with(SHAPE, Bell::WithCell, 4, 6, 1);
+    let mut alone = Alone::with(SHAPE, DoorbellOrder::WithCell, 4, 6, 1);
     let mut number = 0;
     let mut refused = |alone: &mut Alone, token: u64| {
         let ops = alone.drain();
@@ -88,11 +90,11 @@ fn a_payload_that_cannot_be_fetched_is_answered_and_frees_its_buffer() {
         assert!(alone.machine.poll().is_none());
         let get = alone.ops().into_iter().find(|op| op.kind == Kind::Get).unwrap();
         alone.completes(&get, Err(AddrError::StaleKey { addr: get.remote }));
-        assert!(matches!(alone.runs().body, Body::Inline(_)));
+        assert!(matches!(alone.runs().body, RequestBody::Inline(_)));
         refused(&mut alone, token);
     }
     // A machine without landing buffers refuses long calls.
-    let mut none = Alone::with(SHAPE, Bell::WithCell, 4, 6, 0);
+    let mut none = Alone::with(SHAPE, DoorbellOrder::WithCell, 4, 6, 0);
     none.arrives(PEER, long(3, &[key, 0, 0]));
     assert!(none.machine.poll().is_none());
     let put = none.ops()[0];
@@ -115,7 +117,7 @@ fn a_long_call_carries_the_address_of_its_payload() {
     assert_eq!((cell.token, cell.handler), (token.to_bits(), 1));
     let from = LocalAddr { key: RegionKey::from_bits(0x2001), offset: 40 };
     for (bytes, is_good) in [(LANDING_BYTES, true), (LANDING_BYTES + 1, false)] {
-        let sent = alone.machine.call(PEER, HandlerId(1), Payload::Long { from, bytes }, None);
+        let sent = alone.machine.call(PEER, HandlerId(1), CallPayload::Long { from, bytes }, None);
         assert_eq!(sent.is_ok(), is_good);
     }
 }
@@ -125,18 +127,18 @@ fn a_long_call_carries_the_address_of_its_payload() {
 fn a_long_call_that_timed_out_is_released_once() {
     let at = Instant::from_ns;
     let ended = |alone: &mut Alone| match alone.machine.poll() {
-        Some(Out::Done { token, result: Err(CallError::Timeout) }) => token,
+        Some(AmOutput::Done { token, result: Err(CallError::Timeout) }) => token,
         other => panic!("{other:?}"),
     };
     let released = |alone: &mut Alone| match alone.machine.poll() {
-        Some(Out::Released { token }) => token,
+        Some(AmOutput::Released { token }) => token,
         other => panic!("{other:?}"),
     };
     for (is_told, is_lost) in [(true, true), (true, false), (false, true), (false, false)] {
         let mut alone = Alone::new();
         let token = alone.call_long(PEER, Some(at(5))).unwrap();
         let other = alone.call_long(OTHER, Some(at(5))).unwrap();
-        alone.machine.handle(Event::Tick, at(5));
+        alone.machine.handle(AmEvent::Tick, at(5));
         if is_told {
             assert_eq!(ended(&mut alone), token);
             assert_eq!(ended(&mut alone), other);
@@ -144,7 +146,7 @@ fn a_long_call_that_timed_out_is_released_once() {
         }
         alone.machine.take_room();
         if is_lost {
-            alone.machine.handle(Event::Lost(PEER), at(5));
+            alone.machine.handle(AmEvent::Lost(PEER), at(5));
         } else {
             alone.arrives(PEER, reply(token.to_bits()));
         }

@@ -3,10 +3,11 @@
 extern crate std;
 
 use super::alone::{Alone, OTHER, PEER, SHAPE, busy, cell, lanes_at, memory, rank, tables, words};
-use crate::am::cell::{Defect, Kind as CellKind};
-use crate::am::lanes::Lane;
+use crate::am::cell::{CellKind, Defect};
+use crate::am::lanes::AmLane;
 use crate::am::{
-    BLOCK_PEERS, Bell, Block, Event, HandlerId, Machine, Memory, Payload, Peer, SetupError, Shape,
+    AmEvent, AmMachine, AmMemory, AmPeer, AmShape, BLOCK_PEERS, CallPayload, DoorbellOrder,
+    HandlerId, LaneBlock, SetupError,
 };
 use crate::completion::Why;
 use crate::mem::{PeerIndex, Rank};
@@ -21,7 +22,8 @@ fn messages_from_and_to_an_unconnected_peer_wait() {
     let memory = memory(SHAPE, 6);
     alone.lanes = memory.lanes;
     alone.machine =
-        Machine::new(PeerIndex(0), SHAPE, Bell::WithCell, memory, tables(3, 4, 6, 2)).unwrap();
+        AmMachine::new(PeerIndex(0), SHAPE, DoorbellOrder::WithCell, memory, tables(3, 4, 6, 2))
+            .unwrap();
     assert_eq!((alone.cast(PEER), alone.machine.take_room()), (busy(Why::NoCredit), false));
     alone.arrives(PEER, cell(CellKind::Cast, b"c"));
     assert!(alone.machine.poll().is_none() && !alone.machine.wants_poll());
@@ -32,7 +34,7 @@ fn messages_from_and_to_an_unconnected_peer_wait() {
     assert_eq!(alone.runs().from, Rank(9), "the rank of the peer's index");
     alone.cast(PEER).unwrap();
     let put = alone.ops()[0];
-    let place = SHAPE.cell(Lane::Request, OTHER, 0) as u64;
+    let place = SHAPE.cell(AmLane::Request, OTHER, 0) as u64;
     assert_eq!(put.remote, lanes_at(Rank(9)).add(place), "in the lanes of this rank at the peer");
     assert_eq!(alone.machine.own, PeerIndex(0));
 }
@@ -46,10 +48,10 @@ fn peers_of_a_block_have_lanes_and_bells_of_their_own() {
     for count in 1..=2usize {
         let lanes = words(shape.memory_size());
         blocks.push(lanes);
-        let peers = Vec::leak(vec![Peer::EMPTY; 3 + count * BLOCK_PEERS as usize]);
+        let peers = Vec::leak(vec![AmPeer::EMPTY; 3 + count * BLOCK_PEERS as usize]);
         // The old content of the tables does not matter.
         peers.iter_mut().for_each(|peer| (peer.lost, peer.sent) = (true, 9));
-        let table = Vec::leak((0..count).map(|_| Block::EMPTY).collect());
+        let table = Vec::leak((0..count).map(|_| LaneBlock::EMPTY).collect());
         alone.machine.grow(lanes, peers, table).unwrap();
     }
     assert_eq!(alone.machine.peers(), 3 + 2 * BLOCK_PEERS);
@@ -64,14 +66,14 @@ fn peers_of_a_block_have_lanes_and_bells_of_their_own() {
             }
             assert_eq!(alone.cast(peer), busy(Why::NoCredit), "later lanes are shorter");
             alone.drain();
-            let at = shape.cell(Lane::Request, PeerIndex(within), 0) / 8;
+            let at = shape.cell(AmLane::Request, PeerIndex(within), 0) / 8;
             cell(CellKind::Cast, b"c").write(&lanes[at..at + 32], 0, Defect::None);
             let (at, one) = shape.arrival(PeerIndex(within));
             lanes[at / 8].fetch_add(one, Ordering::Relaxed);
             lanes[shape.credit(PeerIndex(within)) / 8].store(2, Ordering::Relaxed);
             let (at, bit) = shape.notice(PeerIndex(within));
             lanes[at / 8].fetch_or(bit, Ordering::Relaxed);
-            alone.machine.handle(Event::Rang, Instant::ZERO);
+            alone.machine.handle(AmEvent::Rang, Instant::ZERO);
             assert_eq!(alone.runs().from, Rank(50 + peer.0));
             assert_eq!(alone.cast(peer), Ok(()));
             alone.drain();
@@ -82,27 +84,27 @@ fn peers_of_a_block_have_lanes_and_bells_of_their_own() {
 
 #[test]
 fn a_bad_shape_and_tables_that_do_not_fit_it_are_refused() {
-    let new = |rank: u32, shape: Shape, memory, tables| {
-        Machine::new(PeerIndex(rank), shape, Bell::WithCell, memory, tables).map(drop)
+    let new = |rank: u32, shape: AmShape, memory, tables| {
+        AmMachine::new(PeerIndex(rank), shape, DoorbellOrder::WithCell, memory, tables).map(drop)
     };
     let good = || memory(SHAPE, 2);
     let fits = || tables(3, 1, 2, 0);
     assert_eq!(new(2, SHAPE, good(), fits()), Ok(()));
     assert_eq!(new(3, SHAPE, good(), fits()), Err(SetupError::Shape(SHAPE)));
     for shape in [
-        Shape { peers: 0, ..SHAPE },
-        Shape { cells: 3, ..SHAPE },
-        Shape { cells: 128, ..SHAPE },
-        Shape { later_cells: 0, ..SHAPE },
-        Shape { later_cells: 128, ..SHAPE },
+        AmShape { peers: 0, ..SHAPE },
+        AmShape { cells: 3, ..SHAPE },
+        AmShape { cells: 128, ..SHAPE },
+        AmShape { later_cells: 0, ..SHAPE },
+        AmShape { later_cells: 128, ..SHAPE },
     ] {
         assert_eq!(new(0, shape, good(), fits()), Err(SetupError::Shape(shape)));
     }
     let needed = SHAPE.memory_size();
     let bytes = needed - 8;
-    let short = Memory { lanes: words(bytes), ..good() };
+    let short = AmMemory { lanes: words(bytes), ..good() };
     assert_eq!(new(0, SHAPE, short, fits()), Err(SetupError::Memory { bytes, needed }));
-    let short = Memory { staging: words(504), ..good() };
+    let short = AmMemory { staging: words(504), ..good() };
     let error = SetupError::Memory { bytes: 504, needed: 512 };
     assert_eq!(new(0, SHAPE, short, fits()), Err(error));
     for wrong in [tables(2, 1, 2, 0), tables(4, 1, 2, 0), tables(3, 0, 2, 0), tables(3, 1, 1, 0)] {
@@ -113,9 +115,10 @@ fn a_bad_shape_and_tables_that_do_not_fit_it_are_refused() {
     used.peers.iter_mut().for_each(|peer| peer.lost = true);
     used.calls[0].generation = 7;
     used.slots.iter_mut().for_each(|slot| slot.generation = 7);
-    let mut machine = Machine::new(PeerIndex(0), SHAPE, Bell::WithCell, good(), used).unwrap();
+    let mut machine =
+        AmMachine::new(PeerIndex(0), SHAPE, DoorbellOrder::WithCell, good(), used).unwrap();
     machine.connect(PEER, lanes_at(rank(PEER)), PeerIndex(0));
-    let token = machine.call(PEER, HandlerId(1), Payload::Inline(b""), None).unwrap();
+    let token = machine.call(PEER, HandlerId(1), CallPayload::Inline(b""), None).unwrap();
     assert_eq!((token.to_bits(), machine.poll_op().unwrap().tag.generation()), (0, 0));
     assert_eq!((machine.dropped(), machine.next_deadline()), (0, None));
 }

@@ -3,9 +3,9 @@
 extern crate std;
 
 use super::alone::{Alone, OTHER, PEER, SHAPE, busy, call, cell, lanes_at, lost, rank, reply};
-use crate::am::cell::{Cell, Inline, Kind as CellKind};
-use crate::am::lanes::Lane;
-use crate::am::{Answer, Bell, Event, Out, SendError};
+use crate::am::cell::{CellKind, Inline, LaneCell};
+use crate::am::lanes::AmLane;
+use crate::am::{AmEvent, AmOutput, DoorbellOrder, HandlerAnswer, SendError};
 use crate::completion::Why;
 use crate::mem::PeerIndex;
 use crate::op::{Kind, Op};
@@ -36,7 +36,7 @@ fn credits_count_what_the_peer_has_taken_and_no_more_than_was_sent() {
     assert_eq!(alone.cast(OTHER), Ok(()), "each peer has credits of its own");
     // A cell of the peer returns credits, too, up to the number sent.
     alone.machine.take_room();
-    let said = Cell { ack: 7, ..cell(CellKind::Cast, b"c") };
+    let said = LaneCell { ack: 7, ..cell(CellKind::Cast, b"c") };
     alone.arrives(PEER, said);
     alone.runs();
     assert!(alone.machine.take_room());
@@ -45,7 +45,7 @@ fn credits_count_what_the_peer_has_taken_and_no_more_than_was_sent() {
         alone.drain();
     }
     assert_eq!(alone.cast(PEER), busy(Why::NoCredit));
-    let said = Cell { ack: 11, ..reply(99) };
+    let said = LaneCell { ack: 11, ..reply(99) };
     alone.arrives(PEER, said);
     assert!(alone.machine.poll().is_none());
     assert_eq!((alone.cast(PEER), alone.machine.dropped()), (Ok(()), 1));
@@ -53,7 +53,7 @@ fn credits_count_what_the_peer_has_taken_and_no_more_than_was_sent() {
 
 #[test]
 fn a_call_needs_room_for_its_reply_and_an_entry() {
-    let mut alone = Alone::with(SHAPE, Bell::WithCell, 5, 6, 2);
+    let mut alone = Alone::with(SHAPE, DoorbellOrder::WithCell, 5, 6, 2);
     let tokens: Vec<_> = (0..4)
         .map(|_| {
             let token = alone.call(PEER).unwrap();
@@ -71,7 +71,7 @@ fn a_call_needs_room_for_its_reply_and_an_entry() {
     alone.machine.take_room();
     alone.arrives(PEER, reply(tokens[2].to_bits()));
     match alone.machine.poll() {
-        Some(Out::Done { token, result }) => {
+        Some(AmOutput::Done { token, result }) => {
             assert_eq!((token, result), (tokens[2], Ok(Inline::EMPTY)))
         }
         other => panic!("{other:?}"),
@@ -92,7 +92,7 @@ fn a_call_needs_room_for_its_reply_and_an_entry() {
 
 #[test]
 fn a_staging_cell_is_reserved_for_each_running_handler() {
-    let mut alone = Alone::with(SHAPE, Bell::WithCell, 4, 2, 2);
+    let mut alone = Alone::with(SHAPE, DoorbellOrder::WithCell, 4, 2, 2);
     for token in [5, 6, 7] {
         alone.arrives(PEER, call(token));
     }
@@ -112,35 +112,35 @@ fn a_staging_cell_is_reserved_for_each_running_handler() {
     alone.machine.defer(&mut second);
     assert!(!alone.machine.take_room(), "the room is reported once");
     let third = alone.runs().reply_to.unwrap();
-    let second = alone.machine.reply(second, &Answer::Failed).unwrap_err();
-    alone.machine.reply(first, &Answer::BadPayload).unwrap();
-    alone.machine.reply(third, &Answer::Failed).unwrap();
+    let second = alone.machine.reply(second, &HandlerAnswer::Failed).unwrap_err();
+    alone.machine.reply(first, &HandlerAnswer::BadPayload).unwrap();
+    alone.machine.reply(third, &HandlerAnswer::Failed).unwrap();
     let puts: Vec<Op> = alone.drain().into_iter().filter(|op| op.kind == Kind::Put).collect();
     assert_eq!(puts.len(), 2);
     for (number, (put, wanted)) in puts.iter().zip([(5, 3), (7, 2)]).enumerate() {
         let cell = alone.cell_of(put, number as u32);
         assert_eq!((cell.token, cell.status, cell.kind), (wanted.0, wanted.1, 4));
-        let place = SHAPE.cell(Lane::Reply, PeerIndex(0), number as u32) as u64;
+        let place = SHAPE.cell(AmLane::Reply, PeerIndex(0), number as u32) as u64;
         assert_eq!(put.remote, lanes_at(rank(PEER)).add(place));
     }
-    alone.machine.reply(second, &Answer::Failed).unwrap();
+    alone.machine.reply(second, &HandlerAnswer::Failed).unwrap();
     assert_eq!(alone.machine.staged(), 1);
 }
 
 #[test]
 fn a_reply_to_a_lost_rank_takes_no_cell_and_frees_its_place() {
-    let mut alone = Alone::with(SHAPE, Bell::WithCell, 4, 2, 2);
+    let mut alone = Alone::with(SHAPE, DoorbellOrder::WithCell, 4, 2, 2);
     alone.arrives(PEER, call(5));
     alone.arrives(OTHER, call(6));
     alone.arrives(OTHER, call(7));
     let first = alone.runs().reply_to.unwrap();
     let second = alone.runs().reply_to.unwrap();
     assert!(alone.machine.poll().is_none());
-    alone.machine.handle(Event::Lost(PEER), Instant::ZERO);
-    alone.machine.reply(first, &Answer::Failed).unwrap();
+    alone.machine.handle(AmEvent::Lost(PEER), Instant::ZERO);
+    alone.machine.reply(first, &HandlerAnswer::Failed).unwrap();
     assert_eq!((alone.machine.staged(), alone.ops().len()), (0, 0));
     assert_eq!(alone.runs().from, rank(OTHER), "the next call has a cell for its reply");
-    alone.machine.reply(second, &Answer::Failed).unwrap();
+    alone.machine.reply(second, &HandlerAnswer::Failed).unwrap();
     assert_eq!(alone.machine.staged(), 1);
 }
 
@@ -150,16 +150,16 @@ fn cells_of_a_lost_rank_are_dropped() {
     alone.arrives(PEER, cell(CellKind::Cast, b"c"));
     let token = alone.call(OTHER).unwrap();
     alone.machine.take_room();
-    alone.machine.handle(Event::Lost(PEER), Instant::ZERO);
+    alone.machine.handle(AmEvent::Lost(PEER), Instant::ZERO);
     assert!(alone.machine.take_room(), "callers that wait for room learn of the loss");
-    alone.machine.handle(Event::Lost(PEER), Instant::ZERO);
-    alone.machine.handle(Event::Lost(PeerIndex(9)), Instant::ZERO);
+    alone.machine.handle(AmEvent::Lost(PEER), Instant::ZERO);
+    alone.machine.handle(AmEvent::Lost(PeerIndex(9)), Instant::ZERO);
     assert!(!alone.machine.take_room(), "the loss is reported once");
     assert!(alone.machine.poll().is_none(), "the cells of the lost rank are dropped");
     alone.arrives(PEER, cell(CellKind::Cast, b"c"));
     assert!(alone.machine.poll().is_none() && !alone.machine.wants_poll());
     alone.arrives(OTHER, reply(token.to_bits()));
-    assert!(matches!(alone.machine.poll(), Some(Out::Done { result: Ok(_), .. })));
+    assert!(matches!(alone.machine.poll(), Some(AmOutput::Done { result: Ok(_), .. })));
     assert_eq!(alone.cast(PEER), lost(PEER));
     let nobody = SendError::NoSuchPeer { peer: PeerIndex(3), peers: 3 };
     assert_eq!((alone.cast(PeerIndex(3)), alone.call(PeerIndex(3))), (Err(nobody), Err(nobody)));
@@ -169,7 +169,7 @@ fn cells_of_a_lost_rank_are_dropped() {
 fn cells_of_an_unknown_kind_are_dropped_and_count_as_taken() {
     let mut alone = Alone::new();
     for _ in 0..2 {
-        alone.arrives(PEER, Cell { kind: 9, ..call(3) });
+        alone.arrives(PEER, LaneCell { kind: 9, ..call(3) });
         assert!(alone.machine.poll().is_none());
     }
     assert_eq!((alone.machine.dropped(), alone.op().operand()), (2, 2));
@@ -182,7 +182,7 @@ fn more_bells_than_cells_count_as_all_cells() {
     alone.rings(PEER, 200);
     assert_eq!(alone.machine.tables.peers[1].due, 8);
     assert!(alone.machine.poll().is_none() && alone.machine.is_landing());
-    alone.machine.handle(Event::Tick, Instant::ZERO);
+    alone.machine.handle(AmEvent::Tick, Instant::ZERO);
     assert!(!alone.machine.is_landing() && alone.machine.wants_poll());
     alone.arrives(PEER, cell(CellKind::Cast, b"c"));
     alone.runs();

@@ -5,9 +5,9 @@ extern crate std;
 use super::alone::{
     Alone, OTHER, PEER, SHAPE, STAGING, busy, cell, kind_and_index, lanes_at, lost, rank,
 };
-use crate::am::cell::Kind as CellKind;
-use crate::am::lanes::Lane;
-use crate::am::{Bell, CallError, Event, NOTICES_MAX, Out, Shape};
+use crate::am::cell::CellKind;
+use crate::am::lanes::AmLane;
+use crate::am::{AmEvent, AmOutput, AmShape, CallError, DoorbellOrder, NOTICES_MAX};
 use crate::completion::Why;
 use crate::mem::{AddrError, LocalAddr, PeerIndex};
 use crate::op::{Kind, Op};
@@ -29,7 +29,7 @@ fn a_cell_is_free_when_its_put_and_its_bell_are_done() {
             if is_put {
                 let offset = STAGING.offset + 256 * index as u64;
                 assert_eq!(op.local(), LocalAddr { offset, ..STAGING });
-                let place = SHAPE.cell(Lane::Request, PeerIndex(0), index as u32) as u64;
+                let place = SHAPE.cell(AmLane::Request, PeerIndex(0), index as u32) as u64;
                 assert_eq!(op.remote, lanes_at(rank(PEER)).add(place));
                 assert_eq!((op.bytes(), op.notify), (40, false));
             } else {
@@ -55,7 +55,7 @@ fn a_cell_is_free_when_its_put_and_its_bell_are_done() {
 
 #[test]
 fn with_bell_after_cell_the_bell_follows_the_completed_put() {
-    let mut alone = Alone::with(SHAPE, Bell::AfterCell, 4, 6, 2);
+    let mut alone = Alone::with(SHAPE, DoorbellOrder::AfterCell, 4, 6, 2);
     alone.cast(PEER).unwrap();
     let put = alone.op();
     assert_eq!(put.kind, Kind::Put);
@@ -71,7 +71,7 @@ fn with_bell_after_cell_the_bell_follows_the_completed_put() {
 /// dropped.
 #[test]
 fn completions_of_an_earlier_life_change_nothing() {
-    let mut alone = Alone::with(SHAPE, Bell::WithCell, 4, 2, 2);
+    let mut alone = Alone::with(SHAPE, DoorbellOrder::WithCell, 4, 2, 2);
     alone.cast(PEER).unwrap();
     let old = alone.ops();
     old.iter().for_each(|op| alone.completes(op, Ok(0)));
@@ -96,7 +96,7 @@ fn completions_of_an_earlier_life_change_nothing() {
     // A completion for an entry that does not exist is dropped, too.
     for kind in 0..4 {
         let tag = crate::tag::Tag::from_bits((kind << 22 | 99) as u64);
-        alone.machine.handle(Event::Completed { tag, result: gone }, Instant::ZERO);
+        alone.machine.handle(AmEvent::Completed { tag, result: gone }, Instant::ZERO);
     }
     assert_eq!(alone.machine.check_room(PEER, false), Ok(()));
 }
@@ -111,7 +111,7 @@ fn a_failed_operation_loses_its_peer_and_no_other() {
         let failed = ops.iter().filter(|op| op.remote.rank == rank(PEER)).nth(which).unwrap();
         alone.completes(failed, Err(AddrError::PeerLost { rank: rank(PEER) }));
         match alone.machine.poll() {
-            Some(Out::Done { token, result }) => {
+            Some(AmOutput::Done { token, result }) => {
                 assert_eq!((token, result), (call, Err(CallError::PeerLost { rank: rank(PEER) })));
             }
             other => panic!("{other:?}"),
@@ -192,15 +192,15 @@ fn a_lost_rank_gets_no_notice() {
         alone.arrives(PEER, cell(CellKind::Cast, b"c"));
         alone.runs();
     }
-    alone.machine.handle(Event::Lost(PEER), Instant::ZERO);
+    alone.machine.handle(AmEvent::Lost(PEER), Instant::ZERO);
     assert_eq!(alone.ops().len(), 0);
 }
 
 #[test]
 fn a_limited_number_of_notices_is_under_way() {
     let peers = NOTICES_MAX as u32 + 2;
-    let shape = Shape { peers, cells: 1, later_cells: 1 };
-    let mut alone = Alone::with(shape, Bell::WithCell, 4, 6, 2);
+    let shape = AmShape { peers, cells: 1, later_cells: 1 };
+    let mut alone = Alone::with(shape, DoorbellOrder::WithCell, 4, 6, 2);
     for peer in 0..peers {
         alone.arrives(PeerIndex(peer), cell(CellKind::Cast, b"c"));
         assert_eq!(alone.runs().from, rank(PeerIndex(peer)));
@@ -223,10 +223,10 @@ fn a_limited_number_of_notices_is_under_way() {
 #[test]
 fn cells_to_a_lost_rank_are_given_up_at_any_step() {
     for posted in 0..3 {
-        let mut alone = Alone::with(SHAPE, Bell::WithCell, 4, 2, 2);
+        let mut alone = Alone::with(SHAPE, DoorbellOrder::WithCell, 4, 2, 2);
         alone.cast(PEER).unwrap();
         let ops: Vec<Op> = (0..posted).map(|_| alone.machine.poll_op().unwrap()).collect();
-        alone.machine.handle(Event::Lost(PEER), Instant::ZERO);
+        alone.machine.handle(AmEvent::Lost(PEER), Instant::ZERO);
         assert_eq!(alone.ops().len(), 0);
         let wanted = usize::from(posted > 0);
         assert_eq!(alone.machine.staged(), wanted, "{posted}: posted operations keep their cell");
@@ -237,10 +237,10 @@ fn cells_to_a_lost_rank_are_given_up_at_any_step() {
         assert_eq!(alone.machine.staged(), 0);
     }
     // The put is done, and its bell is still to be posted.
-    let mut alone = Alone::with(SHAPE, Bell::AfterCell, 4, 2, 2);
+    let mut alone = Alone::with(SHAPE, DoorbellOrder::AfterCell, 4, 2, 2);
     alone.cast(PEER).unwrap();
     let put = alone.op();
-    alone.machine.handle(Event::Lost(PEER), Instant::ZERO);
+    alone.machine.handle(AmEvent::Lost(PEER), Instant::ZERO);
     assert_eq!((alone.ops().len(), alone.machine.staged()), (0, 1));
     alone.completes(&put, Ok(0));
     assert_eq!((alone.ops().len(), alone.machine.staged()), (0, 0));

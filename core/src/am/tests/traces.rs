@@ -4,8 +4,8 @@ extern crate std;
 
 use super::harness::{Sizes, USER, World, memory, tables};
 use crate::am::{
-    Answer, BLOCK_PEERS, Block, Body, CallError, Event, HandlerId, INLINE_BYTES_MAX, Inline, Out,
-    Payload, Peer, SendError, SetupError, Shape,
+    AmEvent, AmOutput, AmPeer, AmShape, BLOCK_PEERS, CallError, CallPayload, HandlerAnswer,
+    HandlerId, INLINE_BYTES_MAX, Inline, LaneBlock, RequestBody, SendError, SetupError,
 };
 use crate::completion::Why;
 use crate::mem::{LocalAddr, PeerIndex, Rank};
@@ -37,7 +37,7 @@ macro_rules! send {
         $world.machines[$from].call(
             PeerIndex(1 - $from),
             HandlerId(1),
-            Payload::Inline($bytes),
+            CallPayload::Inline($bytes),
             $deadline,
         )
     };
@@ -53,7 +53,7 @@ macro_rules! deliver {
             }
             $world.deliver();
             for rank in 0..2 {
-                $world.machines[rank].handle(Event::Rang, $world.now);
+                $world.machines[rank].handle(AmEvent::Rang, $world.now);
             }
         }
     };
@@ -75,16 +75,16 @@ macro_rules! expect {
 /// Rank `$at` takes a request with these bytes; returns where to answer.
 macro_rules! expect_request {
     ($world:ident, $at:literal, $bytes:expr) => {
-        expect!($world, $at, Out::Run(request) => {
-            let Body::Inline(body) = request.body else { panic!("{:?}", request.body) };
+        expect!($world, $at, AmOutput::Run(request) => {
+            let RequestBody::Inline(body) = request.body else { panic!("{:?}", request.body) };
             assert_eq!((&*body, request.handler), (&$bytes[..], HandlerId(1)));
             request.reply_to
         })
     };
 }
 
-fn value(bytes: &[u8]) -> Answer {
-    Answer::Value(Inline::new(bytes).unwrap())
+fn value(bytes: &[u8]) -> HandlerAnswer {
+    HandlerAnswer::Value(Inline::new(bytes).unwrap())
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn a_call_is_answered() {
     world.machines[1].reply(waiting, &value(b"pong")).unwrap();
     expect!(world, 0, nothing);
     deliver!(world);
-    expect!(world, 0, Out::Done { token, result } => {
+    expect!(world, 0, AmOutput::Done { token, result } => {
         assert_eq!((token, &*result.unwrap()), (call, &b"pong"[..]));
     });
     expect!(world, 0, nothing);
@@ -108,14 +108,14 @@ fn a_call_is_answered() {
 #[test]
 fn a_rank_calls_itself_through_its_lanes() {
     world!(world);
-    let payload = Payload::Inline(b"me");
+    let payload = CallPayload::Inline(b"me");
     world.machines[0].call(PeerIndex(0), HandlerId(1), payload, None).unwrap();
     expect!(world, 0, nothing);
     deliver!(world);
     let waiting = expect_request!(world, 0, b"me").unwrap();
-    world.machines[0].reply(waiting, &Answer::UnknownHandler).unwrap();
+    world.machines[0].reply(waiting, &HandlerAnswer::UnknownHandler).unwrap();
     deliver!(world);
-    expect!(world, 0, Out::Done { result, .. } => {
+    expect!(world, 0, AmOutput::Done { result, .. } => {
         assert_eq!(result, Err(CallError::UnknownHandler { handler: HandlerId(1) }));
     });
 }
@@ -158,8 +158,8 @@ fn both_sides_full_drain_each_other() {
     }
     deliver!(world);
     for _ in 0..4 {
-        expect!(world, 0, Out::Done { result: Ok(_), .. } => {});
-        expect!(world, 1, Out::Done { result: Ok(_), .. } => {});
+        expect!(world, 0, AmOutput::Done { result: Ok(_), .. } => {});
+        expect!(world, 1, AmOutput::Done { result: Ok(_), .. } => {});
     }
     send!(world, 0, b"a").unwrap();
 }
@@ -171,16 +171,16 @@ fn a_long_payload_is_fetched_and_holds_back_what_follows() {
         word.store(index as u64, Ordering::Relaxed);
     }
     let from = LocalAddr { key: USER, offset: 80 };
-    let long = Payload::Long { from, bytes: 1000 };
+    let long = CallPayload::Long { from, bytes: 1000 };
     let call = world.machines[0].call(PeerIndex(1), HandlerId(1), long, None).unwrap();
     world.machines[0].cast(PeerIndex(1), HandlerId(1), b"after").unwrap();
     world.post(0);
     world.deliver();
-    world.machines[1].handle(Event::Rang, world.now);
+    world.machines[1].handle(AmEvent::Rang, world.now);
     expect!(world, 1, nothing);
     deliver!(world);
-    let (landed, waiting) = expect!(world, 1, Out::Run(request) => match request.body {
-        Body::Landed(landed) => (landed, request.reply_to.unwrap()),
+    let (landed, waiting) = expect!(world, 1, AmOutput::Run(request) => match request.body {
+        RequestBody::Landed(landed) => (landed, request.reply_to.unwrap()),
         other => panic!("{other:?}"),
     });
     let bytes = world.landing(1, landed.index(), landed.bytes);
@@ -190,7 +190,7 @@ fn a_long_payload_is_fetched_and_holds_back_what_follows() {
     world.machines[1].release(landed);
     world.machines[1].reply(waiting, &value(b"got it")).unwrap();
     deliver!(world);
-    expect!(world, 0, Out::Done { token, result } => {
+    expect!(world, 0, AmOutput::Done { token, result } => {
         assert_eq!((token, &*result.unwrap()), (call, &b"got it"[..]));
     });
 }
@@ -199,17 +199,17 @@ fn a_long_payload_is_fetched_and_holds_back_what_follows() {
 fn a_payload_that_cannot_be_fetched_is_answered_with_an_error() {
     world!(world);
     let from = LocalAddr { key: USER, offset: 8 * 1020 };
-    let long = Payload::Long { from, bytes: 1000 };
+    let long = CallPayload::Long { from, bytes: 1000 };
     world.machines[0].call(PeerIndex(1), HandlerId(1), long, None).unwrap();
     for _ in 0..3 {
         deliver!(world);
         expect!(world, 1, nothing);
     }
-    expect!(world, 0, Out::Done { result, .. } => assert_eq!(result, Err(CallError::BadPayload)));
+    expect!(world, 0, AmOutput::Done { result, .. } => assert_eq!(result, Err(CallError::BadPayload)));
     let too_long = world.machines[0].call(
         PeerIndex(1),
         HandlerId(1),
-        Payload::Long { from, bytes: 1025 },
+        CallPayload::Long { from, bytes: 1025 },
         None,
     );
     assert_eq!(too_long, Err(SendError::TooLong { bytes: 1025, bytes_max: 1024 }));
@@ -226,8 +226,8 @@ fn a_reply_after_the_time_limit_is_dropped() {
     deliver!(world);
     let waiting = expect_request!(world, 1, b"slow").unwrap();
     world.now = Instant::from_ns(100);
-    world.machines[0].handle(Event::Tick, world.now);
-    expect!(world, 0, Out::Done { token, result } => {
+    world.machines[0].handle(AmEvent::Tick, world.now);
+    expect!(world, 0, AmOutput::Done { token, result } => {
         assert_eq!((token, result), (call, Err(CallError::Timeout)));
     });
     let second = send!(world, 0, b"next").unwrap();
@@ -239,7 +239,7 @@ fn a_reply_after_the_time_limit_is_dropped() {
     let waiting = expect_request!(world, 1, b"next").unwrap();
     world.machines[1].reply(waiting, &value(b"in time")).unwrap();
     deliver!(world);
-    expect!(world, 0, Out::Done { token, result } => {
+    expect!(world, 0, AmOutput::Done { token, result } => {
         assert_eq!((token, &*result.unwrap()), (second, &b"in time"[..]));
     });
 }
@@ -255,10 +255,10 @@ fn each_of_several_time_limits_ends_its_call() {
     for index in [1, 3, 0, 2] {
         let limit = limits[index];
         assert_eq!(world.machines[0].next_deadline(), Some(at(limit)));
-        world.machines[0].handle(Event::Tick, at(limit - 1));
+        world.machines[0].handle(AmEvent::Tick, at(limit - 1));
         expect!(world, 0, nothing);
-        world.machines[0].handle(Event::Tick, at(limit));
-        expect!(world, 0, Out::Done { token, result } => {
+        world.machines[0].handle(AmEvent::Tick, at(limit));
+        expect!(world, 0, AmOutput::Done { token, result } => {
             assert_eq!((token, result), (calls[index], Err(CallError::Timeout)));
         });
         expect!(world, 0, nothing);
@@ -269,22 +269,22 @@ fn each_of_several_time_limits_ends_its_call() {
 #[test]
 fn a_long_payload_is_released_after_the_time_limit() {
     world!(world);
-    let long = Payload::Long { from: LocalAddr { key: USER, offset: 0 }, bytes: 64 };
+    let long = CallPayload::Long { from: LocalAddr { key: USER, offset: 0 }, bytes: 64 };
     let deadline = Some(Instant::from_ns(5));
     let call = world.machines[0].call(PeerIndex(1), HandlerId(1), long, deadline).unwrap();
     world.now = Instant::from_ns(5);
-    world.machines[0].handle(Event::Tick, world.now);
-    expect!(world, 0, Out::Done { result: Err(CallError::Timeout), .. } => {});
+    world.machines[0].handle(AmEvent::Tick, world.now);
+    expect!(world, 0, AmOutput::Done { result: Err(CallError::Timeout), .. } => {});
     expect!(world, 0, nothing);
     assert_eq!(world.machines[0].calls(), 1, "the peer still reads the payload");
     deliver!(world);
     expect!(world, 1, nothing);
     deliver!(world);
-    expect!(world, 1, Out::Run(request) => {
+    expect!(world, 1, AmOutput::Run(request) => {
         world.machines[1].reply(request.reply_to.unwrap(), &value(b"")).unwrap();
     });
     deliver!(world);
-    expect!(world, 0, Out::Released { token } => assert_eq!(token, call));
+    expect!(world, 0, AmOutput::Released { token } => assert_eq!(token, call));
     assert_eq!(world.machines[0].calls(), 0);
 }
 
@@ -295,9 +295,9 @@ fn a_rank_that_dies_ends_the_calls_to_it() {
     deliver!(world);
     let waiting = expect_request!(world, 1, b"hello").unwrap();
     let own = send!(world, 1, b"you").unwrap();
-    world.machines[0].handle(Event::Lost(PeerIndex(1)), world.now);
+    world.machines[0].handle(AmEvent::Lost(PeerIndex(1)), world.now);
     let lost = CallError::PeerLost { rank: Rank(1) };
-    expect!(world, 0, Out::Done { token, result } => assert_eq!((token, result), (call, Err(lost))));
+    expect!(world, 0, AmOutput::Done { token, result } => assert_eq!((token, result), (call, Err(lost))));
     let refused = SendError::PeerLost { peer: PeerIndex(1) };
     assert_eq!(send!(world, 0, b"again"), Err(refused));
     // The requests that the dead rank had sent are dropped.
@@ -316,17 +316,17 @@ fn a_bell_that_precedes_its_cell_is_kept() {
     assert_eq!(world.post(0), 2);
     // The bell comes first.
     while !world.advance(1) {}
-    world.machines[1].handle(Event::Rang, world.now);
+    world.machines[1].handle(AmEvent::Rang, world.now);
     expect!(world, 1, nothing);
     assert!(world.machines[1].is_landing());
     for _ in 0..3 {
         // One word after the other.
         world.advance(0);
-        world.machines[1].handle(Event::Tick, world.now);
+        world.machines[1].handle(AmEvent::Tick, world.now);
         expect!(world, 1, nothing);
     }
     world.deliver();
-    world.machines[1].handle(Event::Tick, world.now);
+    world.machines[1].handle(AmEvent::Tick, world.now);
     let _unanswered = expect_request!(world, 1, b"torn").unwrap();
     expect!(world, 1, nothing);
     assert!(!world.machines[1].is_landing());
@@ -356,7 +356,7 @@ fn a_deferred_reply_frees_its_staging_cell() {
     world.machines[1].reply(second, &value(b"2")).unwrap();
     deliver!(world);
     for wanted in [b"1", b"3", b"2"] {
-        expect!(world, 0, Out::Done { result, .. } => assert_eq!(&*result.unwrap(), wanted));
+        expect!(world, 0, AmOutput::Done { result, .. } => assert_eq!(&*result.unwrap(), wanted));
     }
 }
 
@@ -364,15 +364,15 @@ fn a_deferred_reply_frees_its_staging_cell() {
 fn cells_for_a_dead_rank_free_their_room() {
     let sizes = Sizes { ranks: 3, staging: 2, ..SIZES };
     world!(world, sizes);
-    world.machines[2].call(PeerIndex(0), HandlerId(1), Payload::Inline(b"q"), None).unwrap();
+    world.machines[2].call(PeerIndex(0), HandlerId(1), CallPayload::Inline(b"q"), None).unwrap();
     world.post(2);
     world.deliver();
     for _ in 0..2 {
         world.machines[0].cast(PeerIndex(1), HandlerId(1), b"").unwrap();
     }
-    world.machines[0].handle(Event::Rang, world.now);
+    world.machines[0].handle(AmEvent::Rang, world.now);
     expect!(world, 0, nothing);
-    world.machines[0].handle(Event::Lost(PeerIndex(1)), world.now);
+    world.machines[0].handle(AmEvent::Lost(PeerIndex(1)), world.now);
     expect!(world, 0, nothing);
     assert_eq!(world.post(0), 0, "nothing is posted to a dead rank");
     assert!(world.machines[0].wants_poll() && world.machines[0].take_room());
@@ -384,7 +384,7 @@ fn cells_for_a_dead_rank_free_their_room() {
 fn a_machine_grows_by_whole_blocks() {
     world!(world);
     let machine = &mut world.machines[0];
-    let shape = Shape { peers: SIZES.ranks, cells: SIZES.cells, later_cells: 1 };
+    let shape = AmShape { peers: SIZES.ranks, cells: SIZES.cells, later_cells: 1 };
     let needed = shape.block().memory_size();
     let words = |bytes: usize| -> &'static [AtomicU64] {
         Vec::leak((0..bytes / 8).map(|_| AtomicU64::new(0)).collect())
@@ -401,8 +401,8 @@ fn a_machine_grows_by_whole_blocks() {
         let (lanes, is_short) = (words(bytes), bytes < needed);
         let grown = machine.grow(
             lanes,
-            Vec::leak(vec![Peer::EMPTY; peers]),
-            Vec::leak((0..blocks).map(|_| Block::EMPTY).collect()),
+            Vec::leak(vec![AmPeer::EMPTY; peers]),
+            Vec::leak((0..blocks).map(|_| LaneBlock::EMPTY).collect()),
         );
         assert_eq!(
             grown,

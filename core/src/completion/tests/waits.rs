@@ -3,7 +3,8 @@
 extern crate std;
 
 use super::*;
-use crate::completion::slot::{Armed, DONE, Waiting};
+use crate::completion::slot::{Armed, DONE};
+use crate::completion::waiter::SlotWaiter;
 use crate::wait::{Interrupted, Reason, Wait, WaitFor, Waker};
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -192,7 +193,7 @@ fn a_waker_that_comes_too_late_is_dropped() {
     let ticket = view.try_begin(0, ()).unwrap();
     let (slot, tag) = (view.slot(ticket.tag()), ticket.tag());
     let task = Arc::new(Tasks::default());
-    let waiting = || Waiting::Task(task.clone().into());
+    let waiting = || SlotWaiter::Task(task.clone().into());
     assert_eq!(slot.arm(tag, waiting()), Armed::Yes);
     assert_eq!(slot.arm(tag, waiting()), Armed::Yes, "in place of the previous waker");
     assert_eq!(Arc::strong_count(&task), 2);

@@ -88,7 +88,7 @@ fn an_operation_that_finds_a_full_ring_leaves_no_trace() {
     assert_eq!(busy(engine.post(0, get, ()).map(drop)), Why::RingFull);
     assert_eq!(busy(engine.post_now(0, get, ()).map(drop)), Why::RingFull);
     // SAFETY: it is given back.
-    assert!(engine.call(0, unsafe { Call::new(|_| (), core::ptr::null_mut()) }).is_err());
+    assert!(engine.call(0, unsafe { DeferredCall::new(|_| (), core::ptr::null_mut()) }).is_err());
     assert_eq!((engine.completions().in_flight(), ends.load(Ordering::Relaxed)), (in_flight, 0));
     assert_eq!(posted.load(Ordering::Relaxed), 0);
 }
@@ -130,7 +130,9 @@ fn an_owner_works_alone_and_any_caller_works_for_a_delegate() {
     let Ok(Status::Pending(ticket)) = engine.submit(5, get, ()) else { panic!("it is queued") };
     tickets.push(ticket);
     // SAFETY: an atomic that outlives the owner's turn.
-    engine.call(1, unsafe { Call::new(make, (&raw const made).cast_mut().cast()) }).unwrap();
+    engine
+        .call(1, unsafe { DeferredCall::new(make, (&raw const made).cast_mut().cast()) })
+        .unwrap();
     assert_eq!((owners.view().len(), engine.poll()), (4, 0));
     engine.flush();
     assert!(!engine.needs_poll() && !engine.has_gathered(), "the owner works this ring");
@@ -147,7 +149,9 @@ fn an_owner_works_alone_and_any_caller_works_for_a_delegate() {
     tickets.push(engine.post_now(2, get, ()).unwrap());
     assert_eq!((posted.load(Ordering::Relaxed), posted_owner.load(Ordering::Relaxed)), (2, 3));
     // SAFETY: as above.
-    engine.call(0, unsafe { Call::new(make, (&raw const made).cast_mut().cast()) }).unwrap();
+    engine
+        .call(0, unsafe { DeferredCall::new(make, (&raw const made).cast_mut().cast()) })
+        .unwrap();
     assert_eq!(made.load(Ordering::Relaxed), 2);
     core::mem::forget(tickets);
 }
@@ -268,12 +272,12 @@ fn a_watch_is_called_once_and_can_save_the_sleep() {
 
 #[test]
 fn a_room_counts_its_waiters() {
-    let room = Room::new();
+    let room = WaiterStack::new();
     let none = format!("{room:?}");
-    assert_eq!(none, "Room(0 waiting)");
+    assert_eq!(none, "WaiterStack(0 waiting)");
     room.made();
     let waiter = Scripted::new(|_| {
-        assert_eq!(format!("{room:?}"), "Room(1 waiting)");
+        assert_eq!(format!("{room:?}"), "WaiterStack(1 waiting)");
         room.made();
     });
     room.wait(&waiter, &|| false);

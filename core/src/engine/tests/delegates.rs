@@ -129,7 +129,7 @@ fn work_that_is_left_while_the_lock_is_held_is_done_by_its_holder() {
         delegate.enqueue(one).unwrap();
         delegate.enqueue_now(other).unwrap();
         // SAFETY: it is made before the poll ends.
-        let call = unsafe { Call::new(run_called, (&raw const call).cast_mut().cast()) };
+        let call = unsafe { DeferredCall::new(run_called, (&raw const call).cast_mut().cast()) };
         delegate.leave(Work::Call(call)).unwrap();
         assert_eq!((delegate.poll(), called.load(Ordering::Relaxed)), (0, 0));
         delegate.flush();
@@ -141,7 +141,7 @@ fn work_that_is_left_while_the_lock_is_held_is_done_by_its_holder() {
     assert!(!delegate.has_gathered());
     // The lock is free again, and nothing is left: a call is made at once.
     // SAFETY: as above.
-    let call = unsafe { Call::new(run_called, (&raw const call).cast_mut().cast()) };
+    let call = unsafe { DeferredCall::new(run_called, (&raw const call).cast_mut().cast()) };
     delegate.leave(Work::Call(call)).unwrap();
     assert_eq!((called.load(Ordering::Relaxed), delegate.is_quiet()), (2, false));
     assert_eq!(counts(&told)[1], 3);
@@ -152,7 +152,7 @@ fn a_holder_helps_for_a_limited_time() {
     let device = Device::new(16);
     delegate!(delegate, view, device.clone(), told, 4);
     let (made, most) = (Cell::new(0), Cell::new(1));
-    let again: Cell<Option<Call>> = Cell::new(None);
+    let again: Cell<Option<DeferredCall>> = Cell::new(None);
     let call = || {
         made.set(made.get() + 1);
         if made.get() < most.get() {
@@ -161,7 +161,7 @@ fn a_holder_helps_for_a_limited_time() {
     };
     let run = Inside { run: &call };
     // SAFETY: it is made while `run` is there.
-    again.set(Some(unsafe { Call::new(run_called, (&raw const run).cast_mut().cast()) }));
+    again.set(Some(unsafe { DeferredCall::new(run_called, (&raw const run).cast_mut().cast()) }));
     most.set(u32::MAX);
     delegate.leave(Work::Call(again.get().unwrap())).unwrap();
     let helped = made.get();

@@ -66,7 +66,7 @@ fn an_access_needs_the_registered_right() {
 fn a_dead_rank_is_named() {
     let (table, mut memory) = (RegionTable::new(), [0; 64]);
     let key = registered(&table, &mut memory, Access::ReadWrite).key;
-    table.strike();
+    table.mark_dead();
     let lost = Err(AddrError::PeerLost { rank: Rank(3) });
     assert_eq!(table.resolve(addr(key, 0), 8, Need::Read), lost);
 }

@@ -1,9 +1,11 @@
 //! The owner's side of a board, under the lock that its senders try.
 
-use super::layout::{ANY_TAG, FREE, List, NONE, OUT_OF_REACH, POSTED};
-use super::{Board, Post, Standing};
+use super::layout::{ANY_TAG, FREE, NONE, OUT_OF_REACH, POSTED, PostList};
+use super::post::{BoardPost, PostState};
+use super::view::Board;
 use crate::mem::LocalRank;
-use crate::sync::{Ordering, mutant, spin_loop};
+use crate::mutate;
+use crate::sync::{Ordering, spin_loop};
 
 impl Board<'_> {
     /// Takes the lock, as the owner: waits for a sender that has the lock, and
@@ -21,7 +23,7 @@ impl Board<'_> {
     pub fn try_lock(&self, owner: LocalRank) -> bool {
         let Err(holder) = self.exchange(0, owner) else { return true };
         let is_lost = holder != 0 && self.is_lost(holder - 1);
-        is_lost && !mutant("board_dead_keeps_lock") && self.exchange(holder, owner).is_ok()
+        mutate!("board_dead_keeps_lock": is_lost => false) && self.exchange(holder, owner).is_ok()
     }
 
     #[inline(always)]
@@ -55,8 +57,7 @@ impl Board<'_> {
     #[inline(always)]
     pub fn unlock(&self) {
         // Release: pairs with the Acquire of the thread that takes the lock next.
-        let order =
-            if mutant("board_unlock_relaxed") { Ordering::Relaxed } else { Ordering::Release };
+        let order = mutate!("board_unlock_relaxed": Ordering::Release => Ordering::Relaxed);
         self.head.lock.store(0, order);
     }
 
@@ -77,7 +78,7 @@ impl Board<'_> {
     ///
     /// If the place is in use, or there is none.
     #[inline]
-    pub fn post(&self, index: u32, post: &Post) {
+    pub fn post(&self, index: u32, post: &BoardPost) {
         let entry = &self.entries[index as usize];
         // Relaxed, here and below: under the lock.
         let state = entry.state.load(Ordering::Relaxed);
@@ -107,9 +108,9 @@ impl Board<'_> {
     /// The state of the post: a sender has claimed it before, and its message is
     /// on the way or there.
     #[inline]
-    pub fn withdraw(&self, index: u32, source: Option<LocalRank>) -> Result<(), Standing> {
+    pub fn withdraw(&self, index: u32, source: Option<LocalRank>) -> Result<(), PostState> {
         let standing = self.standing(index);
-        if standing != Standing::Posted && !mutant("board_withdraws_claimed") {
+        if mutate!("board_withdraws_claimed": standing != PostState::Posted => false) {
             return Err(standing);
         }
         self.remove(index, source);
@@ -132,7 +133,7 @@ impl Board<'_> {
     }
 
     #[inline(always)]
-    fn list(&self, source: Option<LocalRank>) -> &List {
+    fn list(&self, source: Option<LocalRank>) -> &PostList {
         match source {
             Some(source) => &self.sources[source.0 as usize].list,
             None => &self.head.any,

@@ -1,4 +1,8 @@
+use super::layout::{NONE, RANK_MASK};
 use super::*;
+use crate::mem::LocalRank;
+use crate::msg::{Label, Pattern};
+use crate::sync::Ordering;
 extern crate std;
 use core::ops::Deref;
 use core::ptr::NonNull;
@@ -19,36 +23,36 @@ fn board() -> Board<'static> {
 }
 
 /// Holds the lock until it is dropped.
-struct Held<'b, 'm>(&'b Board<'m>);
+struct EarlyParcel<'b, 'm>(&'b Board<'m>);
 
-impl<'m> Deref for Held<'_, 'm> {
+impl<'m> Deref for EarlyParcel<'_, 'm> {
     type Target = Board<'m>;
     fn deref(&self) -> &Board<'m> {
         self.0
     }
 }
 
-impl Drop for Held<'_, '_> {
+impl Drop for EarlyParcel<'_, '_> {
     fn drop(&mut self) {
         self.0.unlock();
     }
 }
 
-fn hold<'b, 'm>(board: &'b Board<'m>) -> Held<'b, 'm> {
+fn hold<'b, 'm>(board: &'b Board<'m>) -> EarlyParcel<'b, 'm> {
     board.lock(OWNER);
-    Held(board)
+    EarlyParcel(board)
 }
 
-fn post(number: u32, source: Option<u32>, tag: Option<u32>) -> Post {
+fn post(number: u32, source: Option<u32>, tag: Option<u32>) -> BoardPost {
     let pattern = Pattern { context: 3, source: source.map(LocalRank), tag };
-    Post { number, pattern, at: 0x1000 + u64::from(number), room: 100, in_reach: true }
+    BoardPost { number, pattern, at: 0x1000 + u64::from(number), room: 100, in_reach: true }
 }
 
 const fn label(tag: u32) -> Label {
     Label { context: 3, tag }
 }
 
-fn claim(board: &Board<'_>, me: u32, number: u32, tag: u32) -> Result<u32, Refused> {
+fn claim(board: &Board<'_>, me: u32, number: u32, tag: u32) -> Result<u32, ClaimError> {
     board.try_claim(LocalRank(me), number, label(tag), 10).map(|claim| claim.index)
 }
 
@@ -57,12 +61,12 @@ fn a_message_is_claimed_copied_and_found() {
     let board = board();
     hold(&board).post(5, &post(0, Some(1), Some(A)));
     let claim = board.try_claim(LocalRank(1), 0, label(A), 10).unwrap();
-    assert_eq!(claim, Claim { index: 5, at: 0x1000 });
-    assert_eq!(board.standing(5), Standing::Claimed(LocalRank(1)));
-    assert_eq!(hold(&board).withdraw(5, Some(LocalRank(1))), Err(Standing::Claimed(LocalRank(1))));
+    assert_eq!(claim, ClaimedPost { index: 5, at: 0x1000 });
+    assert_eq!(board.standing(5), PostState::Claimed(LocalRank(1)));
+    assert_eq!(hold(&board).withdraw(5, Some(LocalRank(1))), Err(PostState::Claimed(LocalRank(1))));
     board.finish(LocalRank(1), claim.index, true);
     let arrival = Arrival { source: LocalRank(1), tag: A, len: 10 };
-    assert_eq!(board.standing(5), Standing::Done(arrival));
+    assert_eq!(board.standing(5), PostState::Done(arrival));
     hold(&board).remove(5, Some(LocalRank(1)));
     hold(&board).post(5, &post(1, Some(1), Some(A)));
     assert_eq!(self::claim(&board, 1, 1, A), Ok(5));
@@ -77,7 +81,7 @@ fn posts_are_taken_in_their_order_over_both_lists() {
         hold(&board).post(2, &post(0, second, None));
         assert_eq!(claim(&board, 1, 0, A), Ok(4), "{first:?} {second:?}");
         assert_eq!(claim(&board, 1, 1, A), Ok(2), "{first:?} {second:?}");
-        assert_eq!(claim(&board, 1, 2, A), Err(Refused::NoPost));
+        assert_eq!(claim(&board, 1, 2, A), Err(ClaimError::NoPost));
     }
 }
 
@@ -88,12 +92,12 @@ fn a_receive_that_does_not_match_is_passed_over() {
     hold(&board).post(1, &post(1, Some(1), Some(B)));
     hold(&board).post(
         2,
-        &Post {
+        &BoardPost {
             pattern: Pattern { context: 4, ..post(2, None, None).pattern },
             ..post(2, None, None)
         },
     );
-    assert_eq!(claim(&board, 1, 0, A), Err(Refused::NoPost));
+    assert_eq!(claim(&board, 1, 0, A), Err(ClaimError::NoPost));
     hold(&board).post(3, &post(3, None, None));
     assert_eq!(claim(&board, 1, 0, A), Ok(3));
 }
@@ -102,7 +106,7 @@ fn a_receive_that_does_not_match_is_passed_over() {
 fn a_message_behind_others_in_the_lane_cannot_claim() {
     let board = board();
     hold(&board).post(0, &post(0, Some(1), None));
-    assert_eq!(claim(&board, 1, 1, A), Err(Refused::Undrained));
+    assert_eq!(claim(&board, 1, 1, A), Err(ClaimError::Undrained));
     hold(&board).expect_next(LocalRank(1));
     assert_eq!(claim(&board, 1, 1, A), Ok(0));
 }
@@ -110,11 +114,11 @@ fn a_message_behind_others_in_the_lane_cannot_claim() {
 #[test]
 fn the_first_match_decides_even_if_it_is_out_of_reach() {
     let board = board();
-    hold(&board).post(0, &Post { in_reach: false, ..post(0, Some(1), None) });
+    hold(&board).post(0, &BoardPost { in_reach: false, ..post(0, Some(1), None) });
     hold(&board).post(1, &post(1, Some(1), None));
-    assert_eq!(claim(&board, 1, 0, A), Err(Refused::OutOfReach));
+    assert_eq!(claim(&board, 1, 0, A), Err(ClaimError::OutOfReach));
     assert_eq!(hold(&board).withdraw(0, Some(LocalRank(1))), Ok(()));
-    assert_eq!(board.try_claim(LocalRank(1), 0, label(A), 101), Err(Refused::OutOfReach));
+    assert_eq!(board.try_claim(LocalRank(1), 0, label(A), 101), Err(ClaimError::OutOfReach));
     assert_eq!(claim(&board, 1, 0, A), Ok(1));
 }
 
@@ -125,7 +129,7 @@ fn a_claim_looks_at_a_limited_number_of_receives() {
         hold(&board).post(index, &post(index, Some(1), Some(B)));
     }
     hold(&board).post(WALK_MAX as u32, &post(WALK_MAX as u32, Some(1), Some(A)));
-    assert_eq!(claim(&board, 1, 0, A), Err(Refused::NoPost));
+    assert_eq!(claim(&board, 1, 0, A), Err(ClaimError::NoPost));
     hold(&board).withdraw(0, Some(LocalRank(1))).unwrap();
     assert_eq!(claim(&board, 1, 0, A), Ok(WALK_MAX as u32));
 }
@@ -149,11 +153,11 @@ fn a_claim_only_tries_the_lock_and_a_death_frees_it() {
     let board = board();
     hold(&board).post(0, &post(0, None, None));
     let held = hold(&board);
-    assert_eq!(claim(&board, 1, 0, A), Err(Refused::Locked));
+    assert_eq!(claim(&board, 1, 0, A), Err(ClaimError::Locked));
     drop(held);
     // Rank 2 dies while it holds the lock.
     board.lock(LocalRank(2));
-    assert_eq!(claim(&board, 1, 0, A), Err(Refused::Locked));
+    assert_eq!(claim(&board, 1, 0, A), Err(ClaimError::Locked));
     board.lost(LocalRank(2));
     drop(hold(&board));
     assert_eq!(claim(&board, 1, 0, A), Ok(0));
@@ -187,30 +191,34 @@ fn a_board_is_attached_where_it_was_initialized() {
 fn a_message_as_long_as_its_receive_fits() {
     let board = board();
     hold(&board).post(0, &post(0, Some(1), None));
-    assert_eq!(board.try_claim(LocalRank(1), 0, label(A), 101), Err(Refused::OutOfReach));
+    assert_eq!(board.try_claim(LocalRank(1), 0, label(A), 101), Err(ClaimError::OutOfReach));
     let claim = board.try_claim(LocalRank(1), 0, label(A), 100).unwrap();
     board.finish(LocalRank(1), claim.index, false);
-    assert_eq!(board.standing(0), Standing::Failed(LocalRank(1)));
+    assert_eq!(board.standing(0), PostState::Failed(LocalRank(1)));
     let refused = hold(&board).withdraw(0, Some(LocalRank(1)));
-    assert_eq!(refused, Err(Standing::Failed(LocalRank(1))), "the sender learns of the truncation");
+    assert_eq!(
+        refused,
+        Err(PostState::Failed(LocalRank(1))),
+        "the sender learns of the truncation"
+    );
     hold(&board).remove(0, Some(LocalRank(1)));
-    assert_eq!(board.standing(0), Standing::Posted, "the place is free");
+    assert_eq!(board.standing(0), PostState::Posted, "the place is free");
 }
 
 /// A refused message changes nothing: its sender may try again.
 #[test]
 fn a_refused_claim_leaves_the_board_unchanged() {
     let board = board();
-    assert_eq!(claim(&board, 3, 0, A), Err(Refused::NoPost), "there is no rank 3");
-    assert_eq!(claim(&board, 1, 0, A), Err(Refused::NoPost));
+    assert_eq!(claim(&board, 3, 0, A), Err(ClaimError::NoPost), "there is no rank 3");
+    assert_eq!(claim(&board, 1, 0, A), Err(ClaimError::NoPost));
     // Without any receive on the board the lock is not even tried.
     board.lock(LocalRank(2));
-    assert_eq!(claim(&board, 1, 0, A), Err(Refused::NoPost));
+    assert_eq!(claim(&board, 1, 0, A), Err(ClaimError::NoPost));
     assert!(!board.try_lock(OWNER));
     board.unlock();
     hold(&board).post(0, &post(0, Some(2), None));
-    assert_eq!(claim(&board, 1, 0, A), Err(Refused::NoPost), "the receive is for another rank");
-    assert_eq!(claim(&board, 2, 1, A), Err(Refused::Undrained));
+    assert_eq!(claim(&board, 1, 0, A), Err(ClaimError::NoPost), "the receive is for another rank");
+    assert_eq!(claim(&board, 2, 1, A), Err(ClaimError::Undrained));
     assert_eq!(claim(&board, 2, 0, A), Ok(0));
     assert!(board.try_lock(OWNER), "every refused claim has released the lock");
     board.unlock();
@@ -244,15 +252,15 @@ fn one_rank_holds_the_lock_until_it_releases_it_or_dies() {
 #[test]
 fn a_post_for_any_tag_takes_tags_of_its_context_alone() {
     let board = board();
-    let any = |context, index: u32| Post {
+    let any = |context, index: u32| BoardPost {
         pattern: Pattern { context, source: Some(LocalRank(1)), tag: None },
         ..post(index, None, None)
     };
     hold(&board).post(0, &any(4, 0));
-    assert_eq!(claim(&board, 1, 0, 0), Err(Refused::NoPost));
+    assert_eq!(claim(&board, 1, 0, 0), Err(ClaimError::NoPost));
     hold(&board).post(1, &any(3, 1));
     assert_eq!(claim(&board, 1, 0, 0), Ok(1));
-    assert_eq!(claim(&board, 1, 1, A), Err(Refused::NoPost), "the receive was claimed");
+    assert_eq!(claim(&board, 1, 1, A), Err(ClaimError::NoPost), "the receive was claimed");
 }
 
 #[test]
@@ -302,12 +310,12 @@ fn a_new_board_is_empty_whatever_its_memory_held() {
     // SAFETY: large and aligned enough, and used as nothing else.
     let board = unsafe { Board::init(place, shape) }.unwrap();
     for (rank, index) in [(0, 0), (1, 2)] {
-        assert_eq!(claim(&board, rank, 0, A), Err(Refused::NoPost));
+        assert_eq!(claim(&board, rank, 0, A), Err(ClaimError::NoPost));
         hold(&board).post(index, &post(index, Some(rank), Some(A)));
         assert_eq!(claim(&board, rank, 0, A), Ok(index));
         board.lock(LocalRank(rank));
         assert!(!board.try_lock(OWNER), "rank {rank} lives");
         board.unlock();
     }
-    assert_eq!(board.standing(1), Standing::Posted, "the place is free");
+    assert_eq!(board.standing(1), PostState::Posted, "the place is free");
 }

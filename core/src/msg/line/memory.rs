@@ -8,7 +8,7 @@ use crate::sync::{AtomicU64, UnsafeCell};
 /// One line of a lane. Zero bytes are a line that was never used.
 #[repr(C, align(64))]
 #[derive(Debug)]
-pub struct Line {
+pub struct LaneLine {
     pub(super) head: AtomicU64,
     pub(super) words: UnsafeCell<[u64; LINE_WORDS]>,
 }
@@ -36,14 +36,14 @@ pub struct NeedLine {
 #[derive(Clone, Copy, Debug)]
 pub struct Lane<'m> {
     /// As many lines as the shape has: a power of two.
-    pub lines: &'m [Line],
+    pub lines: &'m [LaneLine],
     /// Written by the receiver.
     pub returned: &'m ReturnLine,
     /// Written by the sender.
     pub need: &'m NeedLine,
 }
 
-impl Line {
+impl LaneLine {
     /// A line that was never used.
     #[cfg(not(tsumugi_loom))]
     pub const fn new() -> Self {
@@ -87,9 +87,9 @@ impl NeedLine {
 
 // SAFETY: one end at a time accesses the words of a line: the sender while the
 // line is free, the receiver from the stamp until it gives the line back.
-unsafe impl Sync for Line {}
+unsafe impl Sync for LaneLine {}
 
-impl Default for Line {
+impl Default for LaneLine {
     fn default() -> Self {
         Self::new()
     }
@@ -109,5 +109,5 @@ impl Default for NeedLine {
 
 #[cfg(not(tsumugi_loom))]
 const _: () = assert!(
-    size_of::<Line>() == 64 && size_of::<ReturnLine>() == 64 && size_of::<NeedLine>() == 64
+    size_of::<LaneLine>() == 64 && size_of::<ReturnLine>() == 64 && size_of::<NeedLine>() == 64
 );

@@ -3,7 +3,7 @@
 extern crate std;
 
 use super::*;
-use crate::msg::packet::{INLINE_BYTES_MAX, Kind};
+use crate::msg::packet::{INLINE_BYTES_MAX, PacketKind};
 use std::boxed::Box;
 use std::vec::Vec;
 
@@ -18,7 +18,7 @@ fn no_line_has_the_stamp_of_zeroed_memory() {
 
 fn ends(lines: usize) -> (LaneSender<'static>, LaneReceiver<'static>, Lane<'static>) {
     let lane = Lane {
-        lines: Vec::leak((0..lines).map(|_| Line::new()).collect()),
+        lines: Vec::leak((0..lines).map(|_| LaneLine::new()).collect()),
         returned: Box::leak(Box::new(ReturnLine::new())),
         need: Box::leak(Box::new(NeedLine::new())),
     };
@@ -28,7 +28,7 @@ fn ends(lines: usize) -> (LaneSender<'static>, LaneReceiver<'static>, Lane<'stat
 
 fn inline(bytes: usize) -> Packet {
     let count = u8::try_from(bytes).unwrap();
-    Packet { count, context: 3, tag: 7, id: !0, ..Packet::new(Kind::Inline) }
+    Packet { count, context: 3, tag: 7, id: !0, ..Packet::new(PacketKind::Inline) }
 }
 
 fn word(bytes: usize, index: usize) -> u64 {
@@ -53,10 +53,10 @@ fn inline_messages_arrive_whole_over_many_laps() {
             assert!(index < bytes.div_ceil(8), "word {index} of {bytes} bytes");
             word(bytes, index)
         };
-        sender.push(&packet, Load::Inline(0), own);
+        sender.push(&packet, PacketLoad::Inline(0), own);
         let seen = receiver.peek().unwrap();
         assert_eq!((seen.count, seen.context, seen.tag), (packet.count, 3, 7));
-        assert_eq!((seen.kind, seen.id), (Kind::Inline, !0));
+        assert_eq!((seen.kind, seen.id), (PacketKind::Inline, !0));
         for most in [0, 3, 4, 5, bytes.div_ceil(8)] {
             let most = most.min(bytes.div_ceil(8));
             let whole: Vec<_> = (0..most).map(|index| (index, word(bytes, index))).collect();
@@ -75,7 +75,7 @@ fn inline_messages_arrive_whole_over_many_laps() {
 #[test]
 fn no_more_words_are_read_than_a_packet_has() {
     let (mut sender, mut receiver, _) = ends(8);
-    sender.push(&inline(INLINE_BYTES_MAX), Load::Inline(0), |index| word(0, index));
+    sender.push(&inline(INLINE_BYTES_MAX), PacketLoad::Inline(0), |index| word(0, index));
     receiver.peek().unwrap();
     assert_eq!(words(&receiver, 2 * INLINE_WORDS).len(), INLINE_WORDS);
 }
@@ -84,11 +84,11 @@ fn no_more_words_are_read_than_a_packet_has() {
 fn packets_follow_each_other_with_their_offers() {
     let (mut sender, mut receiver, _) = ends(8);
     let offer = Offer { id: 5, taken: !0, context: 4, tag: Some(9), at: Some(1 << 40), room: 77 };
-    let fin = Packet { id: 1 << 31, tag: 1, a: !0, b: 1 << 63, ..Packet::new(Kind::Fin) };
-    let post = Packet { a: 3, b: 4, count: Packet::OFFER, ..Packet::new(Kind::Post) };
-    sender.push(&fin, Load::Empty, |_| unreachable!("an empty packet has no words"));
-    sender.push(&inline(100), Load::Inline(0), |index| word(100, index));
-    sender.push(&post, Load::Offer(offer), |_| unreachable!("an offer has no words"));
+    let fin = Packet { id: 1 << 31, tag: 1, a: !0, b: 1 << 63, ..Packet::new(PacketKind::Fin) };
+    let post = Packet { a: 3, b: 4, count: Packet::OFFER, ..Packet::new(PacketKind::Post) };
+    sender.push(&fin, PacketLoad::Empty, |_| unreachable!("an empty packet has no words"));
+    sender.push(&inline(100), PacketLoad::Inline(0), |index| word(100, index));
+    sender.push(&post, PacketLoad::Offer(offer), |_| unreachable!("an offer has no words"));
     assert_eq!(receiver.peek(), Some(fin));
     receiver.pop();
     assert_eq!(receiver.peek().unwrap().count, 100);
@@ -107,10 +107,10 @@ fn a_lane_has_room_for_all_of_its_lines() {
     let (mut sender, mut receiver, lane) = ends(8);
     for lap in 0..3 {
         assert!(sender.has_room(8) && !sender.has_room(9), "lap {lap}");
-        sender.push(&inline(200), Load::Inline(0), |_| 0);
+        sender.push(&inline(200), PacketLoad::Inline(0), |_| 0);
         assert!(sender.has_room(4) && !sender.has_room(5));
-        sender.push(&inline(100), Load::Inline(0), |_| 0);
-        sender.push(&inline(0), Load::Inline(0), |_| 0);
+        sender.push(&inline(100), PacketLoad::Inline(0), |_| 0);
+        sender.push(&inline(0), PacketLoad::Inline(0), |_| 0);
         assert!(!sender.has_room(1) && sender.has_room(0));
         let mut free = 0;
         for taken in [4, 3, 1] {
@@ -124,7 +124,7 @@ fn a_lane_has_room_for_all_of_its_lines() {
     }
     // A count above the pushed lines, or more than a lap old, is not trusted.
     while sender.has_room(1) {
-        sender.push(&inline(0), Load::Inline(0), |_| 0);
+        sender.push(&inline(0), PacketLoad::Inline(0), |_| 0);
     }
     let honest = lane.returned.taken.load(Ordering::Relaxed);
     for lines in [24 + 8 + 1, 24 - 1, 0, u64::from(u32::MAX)] {
@@ -149,7 +149,7 @@ fn returned_counts_are_read_and_answer_a_request() {
     assert!(!receiver.is_starved());
     let mut returned = Returned { lines: 0, taken: 5, matched: !0, slots: 1 << 31 };
     for round in 1..=3 {
-        sender.push(&inline(0), Load::Inline(0), |_| 0);
+        sender.push(&inline(0), PacketLoad::Inline(0), |_| 0);
         receiver.peek().unwrap();
         receiver.pop();
         sender.set_starved();

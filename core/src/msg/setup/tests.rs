@@ -4,19 +4,21 @@ extern crate std;
 
 use super::*;
 use crate::msg::outcome::{Label, Pattern};
-use crate::msg::{Bytes, LaneEnd, Lanes, Line, Received};
+use crate::msg::shape::{LINES_MAX, PEERS_MAX, SLOT_BYTES_MAX};
+use crate::msg::{LaneEnd, LaneLine, MessageBytes, NodeLanes, ReceivedMessage};
 use core::ptr::NonNull;
 use std::vec;
 use std::vec::Vec;
 
-const SHAPE: Shape = Shape { peers: 2, lines: 16, slots: 4, slot_bytes: 256, quota: 4, mirror: 3 };
+const SHAPE: MessageShape =
+    MessageShape { peers: 2, lines: 16, slots: 4, slot_bytes: 256, quota: 4, mirror: 3 };
 
 /// The number of entries of each table: those of the shape, except for one table.
 #[derive(Clone, Copy)]
 struct Lens([usize; 5]);
 
 impl Lens {
-    fn of(shape: Shape, requests: usize) -> Self {
+    fn of(shape: MessageShape, requests: usize) -> Self {
         let peers = shape.peers as usize;
         Self([peers, requests, shape.unexpected(), shape.log(), shape.mirrored()])
     }
@@ -26,30 +28,45 @@ impl Lens {
         self
     }
 
-    fn tables(self) -> Tables<'static> {
+    fn tables(self) -> MessageTables<'static> {
         let [peers, requests, unexpected, log, mirror] = self.0;
         // Any content is allowed.
-        let logged = Logged { open: true, ..Logged::EMPTY };
-        Tables {
-            peers: Vec::leak(vec![Peer { sent: 9, lost: true, ..Peer::EMPTY }; peers]),
-            requests: Vec::leak(vec![Entry { generation: 9, ..Entry::EMPTY }; requests]),
-            unexpected: Vec::leak(vec![Unexpected { len: 9, ..Unexpected::EMPTY }; unexpected]),
+        let logged = LoggedMessage { open: true, ..LoggedMessage::EMPTY };
+        MessageTables {
+            peers: Vec::leak(vec![
+                MessagePeer { sent: 9, lost: true, ..MessagePeer::EMPTY };
+                peers
+            ]),
+            requests: Vec::leak(vec![
+                RequestEntry { generation: 9, ..RequestEntry::EMPTY };
+                requests
+            ]),
+            unexpected: Vec::leak(vec![
+                UnexpectedMessage { len: 9, ..UnexpectedMessage::EMPTY };
+                unexpected
+            ]),
             log: Vec::leak(vec![logged; log]),
-            mirror: Vec::leak(vec![Mirrored { room: 9, ..Mirrored::EMPTY }; mirror]),
+            mirror: Vec::leak(vec![MirroredOffer { room: 9, ..MirroredOffer::EMPTY }; mirror]),
         }
     }
 }
 
-fn machine(shape: Shape, lens: Lens) -> Result<Machine<'static>, SetupError> {
-    Machine::new(LocalRank(1), shape, Design::TwoCopy, Thresholds::DEFAULT, lens.tables())
+fn machine(shape: MessageShape, lens: Lens) -> Result<MessageMachine<'static>, SetupError> {
+    MessageMachine::new(
+        LocalRank(1),
+        shape,
+        MatchingDesign::TwoCopy,
+        Thresholds::DEFAULT,
+        lens.tables(),
+    )
 }
 
 #[test]
 fn a_shape_has_its_bounds() {
     let good = [
         SHAPE,
-        Shape { peers: 1, lines: 8, slots: 1, slot_bytes: 64, quota: 1, mirror: 1 },
-        Shape {
+        MessageShape { peers: 1, lines: 8, slots: 1, slot_bytes: 64, quota: 1, mirror: 1 },
+        MessageShape {
             peers: PEERS_MAX,
             lines: LINES_MAX,
             slots: 32,
@@ -58,31 +75,31 @@ fn a_shape_has_its_bounds() {
             mirror: LINES_MAX,
         },
     ];
-    assert!(good.iter().all(Shape::is_valid));
+    assert!(good.iter().all(MessageShape::is_valid));
     let bad = [
-        Shape { peers: 0, ..SHAPE },
-        Shape { peers: PEERS_MAX + 1, ..SHAPE },
-        Shape { lines: 4, ..SHAPE },
-        Shape { lines: 24, ..SHAPE },
-        Shape { lines: 2 * LINES_MAX, ..SHAPE },
-        Shape { slots: 0, ..SHAPE },
-        Shape { slots: 33, ..SHAPE },
-        Shape { slot_bytes: 32, ..SHAPE },
-        Shape { slot_bytes: 96, ..SHAPE },
-        Shape { slot_bytes: 2 * SLOT_BYTES_MAX, ..SHAPE },
-        Shape { quota: 0, ..SHAPE },
-        Shape { quota: 3, ..SHAPE },
-        Shape { quota: 2 * LINES_MAX, ..SHAPE },
-        Shape { mirror: 0, ..SHAPE },
-        Shape { mirror: LINES_MAX + 1, ..SHAPE },
+        MessageShape { peers: 0, ..SHAPE },
+        MessageShape { peers: PEERS_MAX + 1, ..SHAPE },
+        MessageShape { lines: 4, ..SHAPE },
+        MessageShape { lines: 24, ..SHAPE },
+        MessageShape { lines: 2 * LINES_MAX, ..SHAPE },
+        MessageShape { slots: 0, ..SHAPE },
+        MessageShape { slots: 33, ..SHAPE },
+        MessageShape { slot_bytes: 32, ..SHAPE },
+        MessageShape { slot_bytes: 96, ..SHAPE },
+        MessageShape { slot_bytes: 2 * SLOT_BYTES_MAX, ..SHAPE },
+        MessageShape { quota: 0, ..SHAPE },
+        MessageShape { quota: 3, ..SHAPE },
+        MessageShape { quota: 2 * LINES_MAX, ..SHAPE },
+        MessageShape { mirror: 0, ..SHAPE },
+        MessageShape { mirror: LINES_MAX + 1, ..SHAPE },
     ];
     for shape in bad {
         assert!(!shape.is_valid(), "{shape:?}");
         let refused = machine(shape, Lens([9; 5])).err();
         assert_eq!(refused, Some(SetupError::Shape(shape)));
     }
-    assert_eq!((SHAPE.reserve(), Shape { lines: 64, ..SHAPE }.reserve()), (4, 16));
-    assert_eq!(Shape { slots: 32, ..SHAPE }.slot_mask(), !0);
+    assert_eq!((SHAPE.reserve(), MessageShape { lines: 64, ..SHAPE }.reserve()), (4, 16));
+    assert_eq!(MessageShape { slots: 32, ..SHAPE }.slot_mask(), !0);
     assert_eq!((SHAPE.slot_mask(), SHAPE.slots_reserved()), (0b1111, 1));
     assert_eq!((SHAPE.unexpected(), SHAPE.log(), SHAPE.mirrored()), (2 * 4 + 16, 16, 6));
 }
@@ -91,7 +108,7 @@ fn a_shape_has_its_bounds() {
 fn a_machine_needs_its_rank_and_each_of_its_tables() {
     let lens = Lens::of(SHAPE, 1);
     assert!(machine(SHAPE, lens).is_ok());
-    let alone = Shape { peers: 1, ..SHAPE };
+    let alone = MessageShape { peers: 1, ..SHAPE };
     assert_eq!(machine(alone, lens).err(), Some(SetupError::Shape(alone)), "there is no rank 1");
     for table in 0..5 {
         let needed = lens.0[table];
@@ -125,7 +142,7 @@ fn a_new_machine_ignores_the_old_content_of_its_memory() {
 #[test]
 fn thresholds_are_limited_by_packets_and_slots() {
     let mut machine = machine(SHAPE, Lens::of(SHAPE, 3)).unwrap();
-    let own = |machine: &Machine<'_>, peer: usize| machine.tables.peers[peer].thresholds;
+    let own = |machine: &MessageMachine<'_>, peer: usize| machine.tables.peers[peer].thresholds;
     // One of four slots is reserved for other messages.
     assert_eq!(own(&machine, 0), Thresholds { eager_max: 3 * 256, ..Thresholds::DEFAULT });
     assert_eq!(own(&machine, 1), own(&machine, 0));
@@ -137,13 +154,15 @@ fn thresholds_are_limited_by_packets_and_slots() {
     assert_eq!(machine.set_thresholds(PeerIndex(0), long), refused);
     assert_eq!(own(&machine, 0), to, "the thresholds did not change");
     let lens = Lens::of(SHAPE, 1);
-    let refused = Machine::new(LocalRank(0), SHAPE, Design::TwoCopy, long, lens.tables()).err();
+    let refused =
+        MessageMachine::new(LocalRank(0), SHAPE, MatchingDesign::TwoCopy, long, lens.tables())
+            .err();
     assert_eq!(refused, Some(SetupError::InlineMax(long.inline_max)));
 }
 
 #[test]
 fn a_peer_is_admitted_while_every_table_has_room_for_it() {
-    let larger = Shape { peers: 3, ..SHAPE };
+    let larger = MessageShape { peers: 3, ..SHAPE };
     for table in [0, 2, 3, 4] {
         let lens = Lens::of(larger, 2);
         let mut short = machine(SHAPE, lens.with(table, lens.0[table] - 1)).unwrap();
@@ -154,33 +173,41 @@ fn a_peer_is_admitted_while_every_table_has_room_for_it() {
     let far: Vec<bool> = machine.tables.peers.iter().map(|peer| peer.far).collect();
     assert_eq!(far, [false, false, true]);
     assert_eq!((machine.admit(), machine.peers()), (None, 3));
-    machine.grow(Lens::of(Shape { peers: 4, ..SHAPE }, 2).tables()).unwrap();
+    machine.grow(Lens::of(MessageShape { peers: 4, ..SHAPE }, 2).tables()).unwrap();
     assert_eq!(machine.admit(), Some(PeerIndex(3)));
     machine.set_far(PeerIndex(0));
     let far: Vec<bool> = machine.tables.peers.iter().map(|peer| peer.far).collect();
     assert_eq!(far, [true, false, true, true]);
 }
 
-fn bytes(at: &[u8]) -> Bytes {
+fn bytes(at: &[u8]) -> MessageBytes {
     let (at, len) = (at.as_ptr().expose_provenance() as u64, at.len() as u64);
-    Bytes { at, len, in_reach: false }
+    MessageBytes { at, len, in_reach: false }
 }
 
 /// A rank that sends to itself, before and after it grows.
 #[test]
 fn a_machine_keeps_its_requests_when_it_grows() {
-    let shape = Shape { peers: 1, ..SHAPE };
+    let shape = MessageShape { peers: 1, ..SHAPE };
     let lens = Lens::of(shape, 2);
     let tables = lens.tables();
-    let new = Machine::new(LocalRank(0), shape, Design::TwoCopy, Thresholds::DEFAULT, tables);
+    let new = MessageMachine::new(
+        LocalRank(0),
+        shape,
+        MatchingDesign::TwoCopy,
+        Thresholds::DEFAULT,
+        tables,
+    );
     let mut machine = new.unwrap();
     let memory = Vec::leak(
-        (0..shape.memory_size() / size_of::<Line>()).map(|_| Line::new()).collect::<Vec<_>>(),
+        (0..shape.memory_size() / size_of::<LaneLine>())
+            .map(|_| LaneLine::new())
+            .collect::<Vec<_>>(),
     );
     let memory = NonNull::from(memory).cast();
     let ends = Vec::leak(vec![LaneEnd::EMPTY]);
     // SAFETY: zero lines that live for ever; buffers outlive the test.
-    let mut lanes = unsafe { Lanes::new(LocalRank(0), shape, memory, ends) }.unwrap();
+    let mut lanes = unsafe { NodeLanes::new(LocalRank(0), shape, memory, ends) }.unwrap();
     // SAFETY: the same.
     unsafe { lanes.connect(PeerIndex(0), memory) };
     let pattern = |tag| Pattern { context: 0, source: Some(PeerIndex(0)), tag: Some(tag) };
@@ -199,7 +226,7 @@ fn a_machine_keeps_its_requests_when_it_grows() {
     assert_eq!(refused, Err(SetupError::Tables { entries, needed }));
     machine.tables.log[0].open = true;
     machine.tables.mirror[1].room = 77;
-    let larger = Shape { peers: 2, ..shape };
+    let larger = MessageShape { peers: 2, ..shape };
     machine.grow(Lens::of(larger, 5).tables()).unwrap();
     assert!(machine.tables.log[0].open && machine.tables.mirror[1].room == 77);
     assert!(machine.tables.log[shape.log()..].iter().all(|logged| !logged.open));
@@ -207,7 +234,7 @@ fn a_machine_keeps_its_requests_when_it_grows() {
     assert!(machine.tables.peers[1].sent == 0 && !machine.tables.peers[1].lost);
     // The waiting message and the waiting receive are where they were.
     assert!(machine.is_under_way(post));
-    let received = |tag| Received { source: PeerIndex(0), tag, len: 3, truncated: false };
+    let received = |tag| ReceivedMessage { source: PeerIndex(0), tag, len: 3, truncated: false };
     let got = machine.receive(&mut lanes, pattern(2), bytes(&late)).unwrap();
     assert_eq!((got.done(), &late[..]), (Some(received(2)), &[4, 5, 6][..]));
     machine.send(&mut lanes, PeerIndex(0), label(1), bytes(&[7, 8, 9])).unwrap();

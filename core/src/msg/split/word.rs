@@ -28,7 +28,8 @@
 //! [`claim`](Split::claim), which is lock-free: it fails only where the other
 //! side has claimed something.
 
-use crate::sync::{AtomicU64, Ordering, mutant};
+use crate::mutate;
+use crate::sync::{AtomicU64, Ordering};
 use core::ops::Range;
 
 /// Which side copies which part of a message. Zero at first.
@@ -38,7 +39,7 @@ pub struct Split(AtomicU64);
 
 /// The side of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub enum SplitSide {
     /// Copies from the back.
     Sender,
     /// Copies from the front.
@@ -81,12 +82,12 @@ impl Split {
     /// bytes or more, unless it is the last part. After `Over` the sender no
     /// longer uses the word; the receiver must [close](Self::close) it if the
     /// receiver has claimed anything. Lock-free.
-    pub fn claim(&self, id: u32, side: Side, len: u64, least: u64) -> Claimed {
+    pub fn claim(&self, id: u32, side: SplitSide, len: u64, least: u64) -> Claimed {
         let unit = unit(len, least);
         let units = len.div_ceil(unit);
         let mut word = self.0.load(Ordering::Relaxed);
         loop {
-            let is_its = word >> ID_SHIFT == u64::from(id) || mutant("msg_split_any_id");
+            let is_its = mutate!("msg_split_any_id": word >> ID_SHIFT == u64::from(id) => true);
             if !is_its || word & OPEN == 0 {
                 // The sender has closed the word if the receiver took no part;
                 // the receiver has closed it if it took some.
@@ -94,7 +95,7 @@ impl Split {
             }
             let [sent, fetched] = [word >> COUNT_BITS & COUNT_MAX, word & COUNT_MAX];
             let left = units - (sent + fetched).min(units);
-            let is_closed = left == 0 && side == Side::Sender && fetched == 0;
+            let is_closed = left == 0 && side == SplitSide::Sender && fetched == 0;
             if left == 0 && !is_closed {
                 return Claimed::Over([fetched, sent][side as usize] > 0);
             }
@@ -106,21 +107,22 @@ impl Split {
             let part = part.max(1);
             let next = match side {
                 _ if is_closed => 0,
-                Side::Sender => word + (part << COUNT_BITS),
-                Side::Receiver => word + part,
+                SplitSide::Sender => word + (part << COUNT_BITS),
+                SplitSide::Receiver => word + part,
             };
-            let claimed = if mutant("msg_split_unclaimed") {
-                self.0.store(next, Ordering::Relaxed);
-                Ok(word)
-            } else {
+            let claimed = mutate!("msg_split_unclaimed":
                 self.0.compare_exchange(word, next, Ordering::Relaxed, Ordering::Relaxed)
-            };
+                => {
+                    self.0.store(next, Ordering::Relaxed);
+                    Ok(word)
+                }
+            );
             match claimed {
                 Ok(_) if is_closed => return Claimed::Over(false),
                 Ok(_) => {
                     let from = match side {
-                        Side::Sender => units - sent - part,
-                        Side::Receiver => fetched,
+                        SplitSide::Sender => units - sent - part,
+                        SplitSide::Receiver => fetched,
                     };
                     return Claimed::Part(from * unit..len.min((from + part) * unit));
                 }
@@ -132,12 +134,12 @@ impl Split {
     /// Copies, by `copy`, all parts that this side can claim, and
     /// [closes](Self::close) the word where this side must. Returns whether this
     /// side has claimed anything, and whether the other side has: the argument of
-    /// [`split_done`](super::super::Machine::split_done). Lock-free, except for
+    /// [`split_done`](super::super::MessageMachine::split_done). Lock-free, except for
     /// the copies.
     pub fn share(
         &self,
         id: u32,
-        side: Side,
+        side: SplitSide,
         len: u64,
         least: u64,
         mut copy: impl FnMut(Range<u64>),
@@ -147,7 +149,7 @@ impl Split {
             match self.claim(id, side, len, least) {
                 Claimed::Part(part) => copy(part),
                 Claimed::Over(other) => {
-                    if side == Side::Receiver && has_claimed {
+                    if side == SplitSide::Receiver && has_claimed {
                         self.close();
                     }
                     return [has_claimed, other];
@@ -196,7 +198,7 @@ mod tests {
         split: &Split,
         len: u64,
         least: u64,
-        mut whose: impl FnMut() -> Side,
+        mut whose: impl FnMut() -> SplitSide,
     ) -> [(Vec<Range<u64>>, Option<bool>); 2] {
         let mut sides = [(Vec::new(), None), (Vec::new(), None)];
         while sides.iter().any(|(_, over)| over.is_none()) {
@@ -211,7 +213,7 @@ mod tests {
         sides
     }
 
-    fn check(len: u64, least: u64, whose: impl FnMut() -> Side) -> [bool; 2] {
+    fn check(len: u64, least: u64, whose: impl FnMut() -> SplitSide) -> [bool; 2] {
         let split = Split::new();
         assert!(split.open(7) && !split.open(8));
         let [sender, receiver] = all(&split, len, least, whose);
@@ -238,7 +240,7 @@ mod tests {
             let mut turn = 0u32;
             check(len, 4096, || {
                 turn += 1;
-                if turn.is_multiple_of(3) { Side::Sender } else { Side::Receiver }
+                if turn.is_multiple_of(3) { SplitSide::Sender } else { SplitSide::Receiver }
             });
         }
     }
@@ -246,40 +248,40 @@ mod tests {
     #[test]
     fn either_side_can_copy_every_part() {
         let mut turns = 0;
-        let mut first = |side: Side, other: Side| {
+        let mut first = |side: SplitSide, other: SplitSide| {
             turns = 0;
             check(1 << 20, 4096, || {
                 turns += 1;
                 if turns < 100 { side } else { other }
             })
         };
-        assert_eq!(first(Side::Sender, Side::Receiver), [true, false]);
-        assert_eq!(first(Side::Receiver, Side::Sender), [false, true]);
+        assert_eq!(first(SplitSide::Sender, SplitSide::Receiver), [true, false]);
+        assert_eq!(first(SplitSide::Receiver, SplitSide::Sender), [false, true]);
     }
 
     #[test]
     fn a_late_side_claims_nothing_of_the_next_message() {
         let split = Split::new();
         assert!(split.open(7));
-        while split.claim(7, Side::Sender, 1 << 16, 4096) != Claimed::Over(false) {}
+        while split.claim(7, SplitSide::Sender, 1 << 16, 4096) != Claimed::Over(false) {}
         assert!(split.open(9));
-        assert_eq!(split.claim(7, Side::Receiver, 1 << 16, 4096), Claimed::Over(true));
-        assert_eq!(split.claim(9, Side::Receiver, 4096, 4096), Claimed::Part(0..4096));
+        assert_eq!(split.claim(7, SplitSide::Receiver, 1 << 16, 4096), Claimed::Over(true));
+        assert_eq!(split.claim(9, SplitSide::Receiver, 4096, 4096), Claimed::Part(0..4096));
     }
 
     /// Three eighths first, then a quarter of the rest, down to a unit; the sender from the
     /// back.
     #[test]
     fn parts_become_smaller() {
-        for side in [Side::Sender, Side::Receiver] {
+        for side in [SplitSide::Sender, SplitSide::Receiver] {
             let split = Split::new();
             assert!(split.open(7));
             let mut sizes = Vec::new();
             let mut end = 0;
             while let Claimed::Part(part) = split.claim(7, side, 32 * 64, 64) {
                 let (near, far) = match side {
-                    Side::Sender => (32 * 64 - part.end, 32 * 64 - part.start),
-                    Side::Receiver => (part.start, part.end),
+                    SplitSide::Sender => (32 * 64 - part.end, 32 * 64 - part.start),
+                    SplitSide::Receiver => (part.start, part.end),
                 };
                 assert_eq!(near, end);
                 end = far;
@@ -290,17 +292,21 @@ mod tests {
         // The first part of the other side is as long, if that much is left.
         let split = Split::new();
         assert!(split.open(7));
-        let claim = |side: Side| split.claim(7, side, 32 * 64, 64);
-        assert_eq!(claim(Side::Sender), Claimed::Part(20 * 64..32 * 64));
-        assert_eq!(claim(Side::Receiver), Claimed::Part(0..12 * 64));
-        assert_eq!(claim(Side::Sender), Claimed::Part(18 * 64..20 * 64));
+        let claim = |side: SplitSide| split.claim(7, side, 32 * 64, 64);
+        assert_eq!(claim(SplitSide::Sender), Claimed::Part(20 * 64..32 * 64));
+        assert_eq!(claim(SplitSide::Receiver), Claimed::Part(0..12 * 64));
+        assert_eq!(claim(SplitSide::Sender), Claimed::Part(18 * 64..20 * 64));
         let split = Split::new();
         assert!(split.open(7));
-        let claim = |side: Side| split.claim(7, side, 32 * 64, 64);
+        let claim = |side: SplitSide| split.claim(7, side, 32 * 64, 64);
         for part in [20..32, 15..20, 12..15] {
-            assert_eq!(claim(Side::Sender), Claimed::Part(part.start * 64..part.end * 64));
+            assert_eq!(claim(SplitSide::Sender), Claimed::Part(part.start * 64..part.end * 64));
         }
-        assert_eq!(claim(Side::Receiver), Claimed::Part(0..3 * 64), "a quarter: 12 are left of 32");
+        assert_eq!(
+            claim(SplitSide::Receiver),
+            Claimed::Part(0..3 * 64),
+            "a quarter: 12 are left of 32"
+        );
     }
 
     /// Lengths are counted in units of `least`; units are longer where the counter is too small.
@@ -309,7 +315,7 @@ mod tests {
         let first = |len: u64, least: u64| {
             let split = Split::new();
             assert!(split.open(7));
-            split.claim(7, Side::Receiver, len, least)
+            split.claim(7, SplitSide::Receiver, len, least)
         };
         assert_eq!(first(16, 0), Claimed::Part(0..6));
         assert_eq!(first(100, 64), Claimed::Part(0..64));
@@ -320,12 +326,13 @@ mod tests {
 
     #[test]
     fn each_side_learns_whether_the_other_has_copied() {
-        let both = |first: Side| {
+        let both = |first: SplitSide| {
             let split = Split::new();
             assert!(split.open(7));
             let mut copied = [0, 0];
-            let other = if first == Side::Sender { Side::Receiver } else { Side::Sender };
-            let mut share = |side: Side| {
+            let other =
+                if first == SplitSide::Sender { SplitSide::Receiver } else { SplitSide::Sender };
+            let mut share = |side: SplitSide| {
                 let parts = &mut copied[side as usize];
                 split.share(7, side, 5_000, 64, |part| *parts += part.end - part.start)
             };
@@ -333,18 +340,18 @@ mod tests {
             assert!(split.open(8), "the word was closed");
             (said, copied)
         };
-        assert_eq!(both(Side::Sender), ([[true, false], [false, true]], [5_000, 0]));
-        assert_eq!(both(Side::Receiver), ([[true, false], [false, true]], [0, 5_000]));
+        assert_eq!(both(SplitSide::Sender), ([[true, false], [false, true]], [5_000, 0]));
+        assert_eq!(both(SplitSide::Receiver), ([[true, false], [false, true]], [0, 5_000]));
         // The sender takes one part, the receiver all others, and closes.
         let split = Split::new();
         assert!(split.open(7));
-        let sent = split.claim(7, Side::Sender, 5_000, 64);
+        let sent = split.claim(7, SplitSide::Sender, 5_000, 64);
         let mut fetched = 0;
         let said =
-            split.share(7, Side::Receiver, 5_000, 64, |part| fetched += part.end - part.start);
+            split.share(7, SplitSide::Receiver, 5_000, 64, |part| fetched += part.end - part.start);
         let Claimed::Part(sent) = sent else { panic!("the part is free") };
         assert_eq!((said, fetched), ([true, true], sent.start));
-        assert_eq!(split.claim(7, Side::Sender, 5_000, 64), Claimed::Over(true));
+        assert_eq!(split.claim(7, SplitSide::Sender, 5_000, 64), Claimed::Over(true));
         assert!(split.open(8));
     }
 }

@@ -1,8 +1,8 @@
 use super::*;
 
-fn receive(peer: u32, context: u16, tag: Option<u32>) -> Entry {
+fn receive(peer: u32, context: u16, tag: Option<u32>) -> RequestEntry {
     let (any_tag, tag) = (tag.is_none(), tag.unwrap_or(0));
-    Entry { peer, context, any_tag, tag, ..Entry::EMPTY }
+    RequestEntry { peer, context, any_tag, tag, ..RequestEntry::EMPTY }
 }
 
 #[test]
@@ -10,8 +10,8 @@ fn a_receive_takes_its_tag_or_any_of_its_context() {
     for (context, tag, takes) in [(3, Some(7), true), (3, Some(0), false), (3, None, true)] {
         let label = Label { context: 3, tag: 7 };
         let entry = receive(1, context, tag);
-        let Entry { tag, any_tag, .. } = entry;
-        let offer = Mirrored { context, tag, any_tag, ..Mirrored::EMPTY };
+        let RequestEntry { tag, any_tag, .. } = entry;
+        let offer = MirroredOffer { context, tag, any_tag, ..MirroredOffer::EMPTY };
         assert_eq!((entry.takes(label), offer.takes(label)), (takes, takes), "{tag}");
         let other = Label { context: 4, ..label };
         assert!(!entry.takes(other) && !offer.takes(other), "{tag}");
@@ -40,16 +40,16 @@ fn receives_overlap_if_a_message_can_be_for_either() {
 
 #[test]
 fn the_fitting_length_is_the_smaller_of_message_and_room() {
-    let fitting = |size, len| Entry { size, len, ..Entry::EMPTY }.fitting();
+    let fitting = |size, len| RequestEntry { size, len, ..RequestEntry::EMPTY }.fitting();
     assert_eq!([fitting(3, 5), fitting(5, 3), fitting(0, 3)], [3, 3, 0]);
 }
 
 #[test]
 fn only_a_peer_with_ripe_offers_is_urgent() {
-    let mut entries = [Entry::EMPTY];
-    let mut ripe = List::EMPTY;
-    assert!(!Peer { urgent: true, ..Peer::EMPTY }.has_urgent());
+    let mut entries = [RequestEntry::EMPTY];
+    let mut ripe = IndexList::EMPTY;
+    assert!(!MessagePeer { urgent: true, ..MessagePeer::EMPTY }.has_urgent());
     ripe.push(&mut entries, 0);
-    assert!(!Peer { ripe, ..Peer::EMPTY }.has_urgent());
-    assert!(Peer { ripe, urgent: true, ..Peer::EMPTY }.has_urgent());
+    assert!(!MessagePeer { ripe, ..MessagePeer::EMPTY }.has_urgent());
+    assert!(MessagePeer { ripe, urgent: true, ..MessagePeer::EMPTY }.has_urgent());
 }

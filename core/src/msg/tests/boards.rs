@@ -4,7 +4,7 @@
 use super::script::{Did, OF_THREE, One, apart, at};
 use super::*;
 use crate::mem::LocalRank;
-use crate::msg::board::{Board, Post, Refused, Standing};
+use crate::msg::board::{Board, BoardPost, ClaimError, PostState};
 use crate::sync::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -17,8 +17,8 @@ pub(super) struct Up {
 fn boards(of: &One) -> &'static [Board<'static>] {
     let shape = of.machine.board_shape();
     let board = |_| {
-        let lines = Board::memory_size(shape).div_ceil(size_of::<Line>());
-        let memory = Vec::leak((0..lines).map(|_| Line::new()).collect());
+        let lines = Board::memory_size(shape).div_ceil(size_of::<LaneLine>());
+        let memory = Vec::leak((0..lines).map(|_| LaneLine::new()).collect());
         // SAFETY: zero lines, as aligned as a board, that live for ever.
         unsafe { Board::init(NonNull::from(memory).cast(), shape) }.unwrap()
     };
@@ -26,7 +26,7 @@ fn boards(of: &One) -> &'static [Board<'static>] {
 }
 
 pub(super) fn up() -> Up {
-    let mut one = One::with(Design::Locked, OF_THREE, 8);
+    let mut one = One::with(MatchingDesign::Locked, OF_THREE, 8);
     let boards = boards(&one);
     one.machine.put_up(boards);
     one.wire.board = Some(boards[0]);
@@ -39,7 +39,7 @@ fn label(tag: u32) -> Label {
 
 impl Up {
     /// Rank 1 claims a receive of this rank; returns which.
-    fn claims(&self, number: u32, tag: u32, len: u64) -> Result<u32, Refused> {
+    fn claims(&self, number: u32, tag: u32, len: u64) -> Result<u32, ClaimError> {
         self.boards[0].try_claim(LocalRank(1), number, label(tag), len).map(|claim| claim.index)
     }
 
@@ -47,20 +47,20 @@ impl Up {
     pub(super) fn peer_posts(&self, index: u32, room: u64) {
         let pattern = Pattern { context: 0, source: Some(LocalRank(0)), tag: Some(7) };
         let at = 0x5000 + u64::from(index);
-        let post = Post { number: index, pattern, at, room, in_reach: true };
+        let post = BoardPost { number: index, pattern, at, room, in_reach: true };
         self.boards[1].lock(LocalRank(1));
         self.boards[1].post(index, &post);
         self.boards[1].unlock();
     }
 
     pub(super) fn direct(&self) -> u64 {
-        self.one.machine.counts().messages(Path::Direct).iter().sum()
+        self.one.machine.counts().messages(MessagePath::Direct).iter().sum()
     }
 }
 
 #[test]
 fn only_the_locked_design_has_boards() {
-    let mut one = One::with(Design::Mirror, OF_THREE, 8);
+    let mut one = One::with(MatchingDesign::Mirror, OF_THREE, 8);
     let boards = boards(&one);
     one.machine.put_up(boards);
     assert!(!one.machine.has_board());
@@ -82,7 +82,7 @@ fn only_the_locked_design_has_boards() {
 #[test]
 #[should_panic(expected = "the machine needs one board for each rank")]
 fn a_machine_with_boards_needs_one_of_each_rank() {
-    let mut one = One::with(Design::Locked, OF_THREE, 8);
+    let mut one = One::with(MatchingDesign::Locked, OF_THREE, 8);
     let boards = boards(&one);
     one.machine.put_up(&boards[..2]);
 }
@@ -90,7 +90,7 @@ fn a_machine_with_boards_needs_one_of_each_rank() {
 #[test]
 #[should_panic(expected = "boards must be set while no request is under way")]
 fn boards_are_put_up_before_any_request() {
-    let mut one = One::with(Design::Locked, OF_THREE, 8);
+    let mut one = One::with(MatchingDesign::Locked, OF_THREE, 8);
     let boards = boards(&one);
     one.post(Some(1), None, at(64, 8));
     one.machine.put_up(boards);
@@ -102,8 +102,8 @@ fn a_receive_is_claimed_and_found_done() {
         for tag in [Some(7), None] {
             let mut up = up();
             let post = up.one.post(source, tag, at(64, 300));
-            assert_eq!(up.boards[0].standing(post.index), Standing::Posted);
-            assert_eq!(up.claims(0, 7, 301), Err(Refused::OutOfReach));
+            assert_eq!(up.boards[0].standing(post.index), PostState::Posted);
+            assert_eq!(up.claims(0, 7, 301), Err(ClaimError::OutOfReach));
             assert_eq!(up.claims(0, 7, 250), Ok(post.index));
             assert!(!up.one.advance() && up.one.take(post).is_none());
             assert_eq!(up.one.machine.cancel(&mut up.one.wire, post), Cancel::TooLate);
@@ -126,11 +126,11 @@ fn a_receive_is_claimed_and_found_done() {
 fn only_a_matching_buffer_in_reach_is_claimed() {
     let mut up = up();
     up.one.post(Some(2), None, at(64, 300));
-    assert_eq!(up.claims(0, 7, 250), Err(Refused::NoPost));
+    assert_eq!(up.claims(0, 7, 250), Err(ClaimError::NoPost));
     up.one.post(Some(1), Some(8), at(64, 300));
-    assert_eq!(up.claims(0, 7, 250), Err(Refused::NoPost));
+    assert_eq!(up.claims(0, 7, 250), Err(ClaimError::NoPost));
     up.one.post(Some(1), Some(7), apart(64, 300));
-    assert_eq!(up.claims(0, 7, 250), Err(Refused::OutOfReach));
+    assert_eq!(up.claims(0, 7, 250), Err(ClaimError::OutOfReach));
     let pattern = Pattern { context: 3, source: None, tag: Some(7) };
     up.one.machine.receive(&mut up.one.wire, pattern, at(64, 300)).unwrap();
     let context = Label { context: 3, tag: 7 };
@@ -147,7 +147,7 @@ fn a_failed_claim_ends_its_receive() {
         up.one.machine.advance_from(&mut up.one.wire, PeerIndex(2)),
         "a look at any lane finds the failed claim"
     );
-    assert_eq!(up.one.take(post), Some(Err(Ended::Failed { peer: PeerIndex(1) })));
+    assert_eq!(up.one.take(post), Some(Err(RequestError::Failed { peer: PeerIndex(1) })));
     let next = up.one.post(Some(1), Some(7), at(64, 300));
     assert_eq!(up.claims(1, 7, 250), Ok(next.index));
     up.boards[0].finish(LocalRank(1), next.index, true);
@@ -163,7 +163,7 @@ fn a_message_by_lane_passes_claimed_receives() {
     let posts = [0; 3].map(|_| up.one.post(None, None, at(64, 300)));
     assert_eq!(up.claims(0, 7, 250), Ok(posts[0].index));
     up.one.comes_inline(1, 8, 8);
-    assert_eq!(up.claims(2, 7, 250), Err(Refused::Undrained));
+    assert_eq!(up.claims(2, 7, 250), Err(ClaimError::Undrained));
     up.one.look(1);
     assert_eq!(up.one.take(posts[1]), Some(Ok(received(1, 8, 8, false))));
     assert_eq!(up.claims(2, 7, 250), Ok(posts[2].index));
@@ -172,11 +172,11 @@ fn a_message_by_lane_passes_claimed_receives() {
     // The same for a message that is stored.
     up.one.comes_inline(1, 9, 8);
     up.one.look(1);
-    assert_eq!(up.claims(4, 7, 250), Err(Refused::NoPost), "no receive is left");
+    assert_eq!(up.claims(4, 7, 250), Err(ClaimError::NoPost), "no receive is left");
     let pattern = Pattern { context: 0, source: Some(PeerIndex(1)), tag: Some(9) };
     assert!(up.one.machine.probe(&pattern).is_some());
     // Other packets are taken without the lock.
-    up.one.comes(1, Packet::new(Kind::Fin));
+    up.one.comes(1, Packet::new(PacketKind::Fin));
     up.one.look(1);
     assert_eq!(up.one.machine.counts().dropped, 1);
     up.one.post(Some(1), Some(7), at(64, 300));
@@ -188,7 +188,7 @@ fn a_cancelled_receive_is_on_no_board() {
     let mut up = up();
     let posts = [0; 2].map(|_| up.one.post(Some(1), Some(7), at(64, 300)));
     assert_eq!(up.one.machine.cancel(&mut up.one.wire, posts[0]), Cancel::Done);
-    assert_eq!(up.one.take(posts[0]), Some(Err(Ended::Cancelled)));
+    assert_eq!(up.one.take(posts[0]), Some(Err(RequestError::Cancelled)));
     assert_eq!(up.claims(0, 7, 250), Ok(posts[1].index));
     assert!(up.one.peer(1).posted.first().is_some());
     // Receives that were met are off the board, too.
@@ -199,7 +199,7 @@ fn a_cancelled_receive_is_on_no_board() {
     up.one.comes_inline(1, 7, 8);
     up.one.look(1);
     assert!(up.one.machine.boarded.is_empty());
-    assert_eq!(up.claims(2, 7, 250), Err(Refused::NoPost));
+    assert_eq!(up.claims(2, 7, 250), Err(ClaimError::NoPost));
 }
 
 /// Receives that a dead rank has claimed end, receives that it has finished have their
@@ -216,7 +216,7 @@ fn a_death_ends_the_receives_that_the_rank_has_claimed() {
     up.boards[0].finish(LocalRank(1), done.index, true);
     assert!(up.boards[0].try_lock(LocalRank(1)), "rank 1 dies with the lock");
     up.one.lose(1);
-    let died = Some(Err(Ended::PeerLost { peer: PeerIndex(1) }));
+    let died = Some(Err(RequestError::PeerLost { peer: PeerIndex(1) }));
     assert_eq!(up.one.take(done), Some(Ok(received(1, 1, 250, false))));
     assert_eq!((up.one.take(claimed), up.one.take(exact)), (died, died));
     assert_eq!((up.one.take(any), up.one.take(other)), (None, None));
@@ -224,7 +224,7 @@ fn a_death_ends_the_receives_that_the_rank_has_claimed() {
     let claim = |number, tag| up.boards[0].try_claim(LocalRank(2), number, label(tag), 8);
     assert_eq!(claim(0, 4).map(|claim| claim.index), Ok(any.index));
     assert_eq!(claim(1, 5).map(|claim| claim.index), Ok(other.index));
-    assert_eq!(claim(2, 3).err(), Some(Refused::NoPost));
+    assert_eq!(claim(2, 3).err(), Some(ClaimError::NoPost));
     let pattern = Pattern { context: 0, source: Some(PeerIndex(1)), tag: None };
     let lost = Err(CallError::PeerLost { peer: PeerIndex(1) });
     assert_eq!(up.one.machine.receive(&mut up.one.wire, pattern, at(64, 8)), lost);
@@ -235,7 +235,7 @@ fn a_death_ends_the_receives_that_the_rank_has_claimed() {
 fn a_post_waits_for_the_lock() {
     let mut up = up();
     let first = up.one.post(Some(1), Some(7), at(64, 300));
-    let calls: [fn(&mut One, Request); 3] = [
+    let calls: [fn(&mut One, RequestId); 3] = [
         |one, _| {
             one.post(Some(1), Some(8), at(64, 300));
         },
@@ -243,7 +243,7 @@ fn a_post_waits_for_the_lock() {
             one.machine.cancel(&mut one.wire, first);
         },
         |one, _| {
-            one.comes(1, Packet { tag: 99, b: 1, a: 8, ..Packet::new(Kind::Eager) });
+            one.comes(1, Packet { tag: 99, b: 1, a: 8, ..Packet::new(PacketKind::Eager) });
             one.look(1);
         },
     ];
@@ -290,7 +290,7 @@ fn receives_claimed_by_a_dead_rank_are_in_no_list() {
     assert_eq!(up.one.machine.any_posted.first(), Some(posts[2].index as usize));
     up.one.comes_inline(2, 7, 8);
     up.one.look(2);
-    let died = Some(Err(Ended::PeerLost { peer: PeerIndex(1) }));
+    let died = Some(Err(RequestError::PeerLost { peer: PeerIndex(1) }));
     assert_eq!([up.one.take(posts[0]), up.one.take(posts[1])], [died, died]);
     assert_eq!(up.one.take(posts[2]), Some(Ok(received(2, 7, 8, false))));
     assert_eq!(up.one.machine.under_way(), 0);

@@ -4,8 +4,8 @@ use super::boards::{Up, up};
 use super::script::{Did, at};
 use super::*;
 use crate::mem::LocalRank;
-use crate::msg::board::{Arrival, Post, Standing};
-use crate::msg::tables::State;
+use crate::msg::board::{Arrival, BoardPost, PostState};
+use crate::msg::tables::RequestState;
 
 #[test]
 fn a_message_claims_a_receive_on_its_receivers_board() {
@@ -17,7 +17,7 @@ fn a_message_claims_a_receive_on_its_receivers_board() {
             let (peer, streaming, by_kernel) = (PeerIndex(1), false, false);
             let copy = Copy { peer, from: 0x100, to: 0x5003, len, streaming, by_kernel };
             assert_eq!((up.direct(), up.one.peer(1).sent), (1, 1));
-            let there = Standing::Done(Arrival { source: LocalRank(0), tag: 7, len });
+            let there = PostState::Done(Arrival { source: LocalRank(0), tag: 7, len });
             let Begun::Pending(sent) = begun else {
                 assert!(!is_job);
                 assert_eq!(up.one.did(), [Did::Copied(copy), Did::Rang(1)]);
@@ -25,14 +25,14 @@ fn a_message_claims_a_receive_on_its_receivers_board() {
                 continue;
             };
             assert!(is_job && up.one.did().is_empty());
-            assert_eq!(up.boards[1].standing(3), Standing::Claimed(LocalRank(0)));
-            assert_eq!(up.one.entry(sent).state, State::Claiming);
+            assert_eq!(up.boards[1].standing(3), PostState::Claimed(LocalRank(0)));
+            assert_eq!(up.one.entry(sent).state, RequestState::Claiming);
             let job = up.one.machine.poll_job().unwrap();
             assert_eq!((job.copy, job.split), (copy, None));
-            let failed = Ended::Failed { peer: PeerIndex(1) };
+            let failed = RequestError::Failed { peer: PeerIndex(1) };
             up.one.done(job, if fails { Err(failed) } else { Ok(()) });
             assert_eq!(up.one.did(), [Did::Rang(1)]);
-            let failed_there = Standing::Failed(LocalRank(0));
+            let failed_there = PostState::Failed(LocalRank(0));
             assert_eq!(up.boards[1].standing(3), if fails { failed_there } else { there });
             assert_eq!(up.one.take(sent).unwrap().err(), fails.then_some(failed));
         }
@@ -41,21 +41,21 @@ fn a_message_claims_a_receive_on_its_receivers_board() {
 
 #[test]
 fn a_message_goes_by_lane_where_it_cannot_claim() {
-    let by_lane = |prepare: fn(&mut Up), bytes: Bytes, kind: Kind| {
+    let by_lane = |prepare: fn(&mut Up), bytes: MessageBytes, kind: PacketKind| {
         let mut up = up();
         up.peer_posts(3, 200_000);
         prepare(&mut up);
         up.one.send(1, 7, bytes);
-        assert_eq!(up.boards[1].standing(3), Standing::Posted);
+        assert_eq!(up.boards[1].standing(3), PostState::Posted);
         assert_eq!(up.one.pushed(), [kind]);
         assert_eq!((up.one.peer(1).sent, up.direct()), (1, 0));
     };
-    by_lane(|_| {}, at(0x100, 200), Kind::Inline);
-    by_lane(|up| up.one.thresholds(1).direct_from = 0, at(0x100, 200), Kind::Inline);
-    by_lane(|_| {}, at(0x100, 16_384), Kind::Rts);
-    by_lane(|up| up.one.machine.set_far(PeerIndex(1)), at(0x100, 300), Kind::Eager);
-    by_lane(|up| assert!(up.boards[1].try_lock(LocalRank(2))), at(0x100, 300), Kind::Eager);
-    by_lane(|up| up.boards[1].expect_next(LocalRank(0)), at(0x100, 300), Kind::Eager);
+    by_lane(|_| {}, at(0x100, 200), PacketKind::Inline);
+    by_lane(|up| up.one.thresholds(1).direct_from = 0, at(0x100, 200), PacketKind::Inline);
+    by_lane(|_| {}, at(0x100, 16_384), PacketKind::Rts);
+    by_lane(|up| up.one.machine.set_far(PeerIndex(1)), at(0x100, 300), PacketKind::Eager);
+    by_lane(|up| assert!(up.boards[1].try_lock(LocalRank(2))), at(0x100, 300), PacketKind::Eager);
+    by_lane(|up| up.boards[1].expect_next(LocalRank(0)), at(0x100, 300), PacketKind::Eager);
     // A very long message is copied past the cache.
     let mut up = up();
     up.peer_posts(3, 200_000);
@@ -86,7 +86,7 @@ fn a_claim_at_a_dead_rank_ends_with_the_copy() {
     up.one.did();
     up.one.done(job, Ok(()));
     assert_eq!(up.one.did(), [], "a dead rank gets no doorbell");
-    assert_eq!(up.one.take(sent), Some(Err(Ended::PeerLost { peer: PeerIndex(1) })));
+    assert_eq!(up.one.take(sent), Some(Err(RequestError::PeerLost { peer: PeerIndex(1) })));
 }
 
 /// No message passes another: the board may change between two looks.
@@ -101,10 +101,10 @@ fn messages_that_wait_keep_their_order() {
     up.peer_posts(3, 300);
     up.one.did();
     assert!(!up.one.advance());
-    assert_eq!(up.boards[1].standing(3), Standing::Posted);
+    assert_eq!(up.boards[1].standing(3), PostState::Posted);
     // The first message finds its own receive.
     let pattern = Pattern { context: 0, source: Some(LocalRank(0)), tag: Some(8) };
-    let post = Post { number: 9, pattern, at: 0x6000, room: 300, in_reach: true };
+    let post = BoardPost { number: 9, pattern, at: 0x6000, room: 300, in_reach: true };
     up.boards[1].lock(LocalRank(1));
     up.boards[1].post(4, &post);
     up.boards[1].unlock();

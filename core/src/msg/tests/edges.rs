@@ -4,10 +4,10 @@
 use super::*;
 use crate::msg::board::Board;
 use crate::msg::offer::LOOK;
-use crate::msg::tables::State;
+use crate::msg::tables::RequestState;
 
 impl Pair {
-    fn entry(&self, of: usize, request: Request) -> &Entry {
+    fn entry(&self, of: usize, request: RequestId) -> &RequestEntry {
         &self.machines[of].tables.requests[request.index as usize]
     }
 
@@ -20,7 +20,7 @@ impl Pair {
     }
 
     /// Lets rank 0 copy a long message into a receive of rank 1: both requests.
-    fn asked_for(&mut self, len: usize) -> (Request, Request) {
+    fn asked_for(&mut self, len: usize) -> (RequestId, RequestId) {
         self.machines[1].tables.peers[0].thresholds.ask_from = 0;
         let sent = self.send(0, 1, LABEL, text(len, 3)).pending().unwrap();
         self.advance(1);
@@ -32,7 +32,7 @@ impl Pair {
 
 #[test]
 fn a_part_is_reported_while_the_next_is_copied() {
-    let mut pair = Pair::new(Design::Mirror);
+    let mut pair = Pair::new(MatchingDesign::Mirror);
     let (sent, post) = pair.asked_for(200_000);
     let mut told = 0;
     let mut parts = 0;
@@ -51,12 +51,12 @@ fn a_part_is_reported_while_the_next_is_copied() {
 
 #[test]
 fn a_report_below_the_last_one_or_beyond_the_message_is_dropped() {
-    let mut pair = Pair::new(Design::Mirror);
+    let mut pair = Pair::new(MatchingDesign::Mirror);
     let (_, post) = pair.asked_for(200_000);
     let id = pair.machines[1].id(post.index as usize);
     for (bytes, moved) in [(5_000, 5_000), (4_999, 5_000), (200_001, 5_000), (200_000, 200_000)] {
-        let part = Packet { id, a: bytes, ..Packet::new(Kind::Part) };
-        pair.lanes[0].push(PeerIndex(1), &part, Load::Empty);
+        let part = Packet { id, a: bytes, ..Packet::new(PacketKind::Part) };
+        pair.lanes[0].push(PeerIndex(1), &part, PacketLoad::Empty);
         pair.advance(1);
         assert_eq!(pair.entry(1, post).moved, moved, "a report of {bytes} bytes");
     }
@@ -66,11 +66,11 @@ fn a_report_below_the_last_one_or_beyond_the_message_is_dropped() {
 /// A part is not reported in a reserved line: the report of the next part covers it.
 #[test]
 fn a_part_is_not_reported_in_a_reserved_line() {
-    let mut pair = Pair::new(Design::Mirror);
+    let mut pair = Pair::new(MatchingDesign::Mirror);
     pair.asked_for(200_000);
     let reserve = SHAPE.reserve();
     while pair.lanes[0].has_room(PeerIndex(1), reserve + 1) {
-        pair.lanes[0].push(PeerIndex(1), &Packet::new(Kind::Post), Load::Empty);
+        pair.lanes[0].push(PeerIndex(1), &Packet::new(PacketKind::Post), PacketLoad::Empty);
     }
     let job = pair.machines[0].poll_job().unwrap();
     pair.machines[0].job_done(&mut pair.lanes[0], job.request, Ok(()));
@@ -80,35 +80,35 @@ fn a_part_is_not_reported_in_a_reserved_line() {
 
 #[test]
 fn no_further_part_is_copied_to_a_dead_rank() {
-    let mut pair = Pair::new(Design::Mirror);
+    let mut pair = Pair::new(MatchingDesign::Mirror);
     let (sent, _) = pair.asked_for(200_000);
     let job = pair.machines[0].poll_job().unwrap();
     pair.lose(0, 1);
     pair.machines[0].job_done(&mut pair.lanes[0], job.request, Ok(()));
     assert_eq!(pair.machines[0].poll_job(), None);
-    let died = Err(Ended::PeerLost { peer: PeerIndex(1) });
+    let died = Err(RequestError::PeerLost { peer: PeerIndex(1) });
     assert_eq!(pair.take(0, Some(sent)), Some(died));
 }
 
 #[test]
 fn a_fetch_that_fails_after_a_death_requests_nothing() {
-    let mut pair = Pair::new(Design::TwoCopy);
+    let mut pair = Pair::new(MatchingDesign::TwoCopy);
     pair.machines[1].set_far(PeerIndex(0));
     pair.send(0, 1, LABEL, text(100_000, 3));
     pair.advance(1);
     let post = pair.receive(1, Some(0), None, buffer(100_000)).pending();
     let job = pair.machines[1].poll_job().expect("the message is fetched from another node");
     pair.lose(1, 0);
-    let failed = Err(Ended::Failed { peer: PeerIndex(0) });
+    let failed = Err(RequestError::Failed { peer: PeerIndex(0) });
     pair.machines[1].job_done(&mut pair.lanes[1], job.request, failed);
-    assert_eq!(pair.take(1, post), Some(Err(Ended::PeerLost { peer: PeerIndex(0) })));
+    assert_eq!(pair.take(1, post), Some(Err(RequestError::PeerLost { peer: PeerIndex(0) })));
 }
 
 /// Only the next bytes of a message, and only as many as there is room for.
 #[test]
 fn bytes_out_of_place_are_dropped() {
-    let mut pair = Pair::new(Design::TwoCopy);
-    let apart = |bytes: &[u8]| Bytes { in_reach: false, ..bytes_of(bytes) };
+    let mut pair = Pair::new(MatchingDesign::TwoCopy);
+    let apart = |bytes: &[u8]| MessageBytes { in_reach: false, ..bytes_of(bytes) };
     let (out, into) = (text(4_000, 3), buffer(4_000));
     let pattern = Pattern { context: 0, source: Some(PeerIndex(0)), tag: None };
     let post = pair.machines[1].receive(&mut pair.lanes[1], pattern, apart(&into[..100])).unwrap();
@@ -118,17 +118,17 @@ fn bytes_out_of_place_are_dropped() {
     let id = pair.machines[1].id(post.index as usize);
     for (at, len, moved) in [(0, 1024, 0), (50, 10, 0), (0, 60, 60), (60, 60, 60), (0, 40, 60)] {
         let b = 0b1111 << 32 | len;
-        let data = Packet { id, a: at, b, ..Packet::new(Kind::Data) };
+        let data = Packet { id, a: at, b, ..Packet::new(PacketKind::Data) };
         pair.lanes[0].write_slots(PeerIndex(1), 0b1111, out.as_ptr() as u64, 1024);
-        pair.lanes[0].push(PeerIndex(1), &data, Load::Empty);
+        pair.lanes[0].push(PeerIndex(1), &data, PacketLoad::Empty);
         pair.advance(1);
         let end = moved as usize;
         assert_eq!(pair.entry(1, post).moved, moved, "{len} bytes at {at}");
         assert!(into[..end] == out[..end] && into[end..].iter().all(|byte| *byte == 0));
     }
     assert!(!pair.machines[1].has_ended(post) && pair.machines[1].counts().dropped == 4);
-    let last = Packet { id, a: 60, b: 0b1 << 32 | 40, ..Packet::new(Kind::Data) };
-    pair.lanes[0].push(PeerIndex(1), &last, Load::Empty);
+    let last = Packet { id, a: 60, b: 0b1 << 32 | 40, ..Packet::new(PacketKind::Data) };
+    pair.lanes[0].push(PeerIndex(1), &last, PacketLoad::Empty);
     pair.advance(1);
     assert_eq!(pair.take(1, Some(post)), Some(Ok(received(0, 7, 4_000, true))));
 }
@@ -136,12 +136,12 @@ fn bytes_out_of_place_are_dropped() {
 /// The sender has room for as many answers as offers, so that no more cancels are sent.
 #[test]
 fn cancels_are_counted_until_they_are_answered() {
-    let mut pair = Pair::new(Design::Mirror);
+    let mut pair = Pair::new(MatchingDesign::Mirror);
     let offer = |pair: &mut Pair| -> Vec<_> {
         let posts = (0..4).map(|_| pair.receive(1, Some(0), Some(7), buffer(3_000)).pending());
         posts.map(Option::unwrap).collect()
     };
-    let ask_back = |pair: &mut Pair, posts: &[Request]| {
+    let ask_back = |pair: &mut Pair, posts: &[RequestId]| {
         for post in posts {
             assert_eq!(pair.machines[1].cancel(&mut pair.lanes[1], *post), Cancel::Asked);
         }
@@ -169,7 +169,7 @@ fn cancels_are_counted_until_they_are_answered() {
 
 #[test]
 fn an_unrequested_answer_cancels_nothing() {
-    let mut pair = Pair::new(Design::Mirror);
+    let mut pair = Pair::new(MatchingDesign::Mirror);
     let post = pair.receive(1, Some(0), Some(7), buffer(3_000)).pending().unwrap();
     pair.settle();
     let id = pair.machines[1].id(post.index as usize);
@@ -179,12 +179,12 @@ fn an_unrequested_answer_cancels_nothing() {
     pair.machines[1].cancel_answered(1, id);
     assert!(pair.machines[1].is_under_way(post), "another rank's answer");
     pair.settle();
-    assert_eq!(pair.take(1, Some(post)), Some(Err(Ended::Cancelled)));
+    assert_eq!(pair.take(1, Some(post)), Some(Err(RequestError::Cancelled)));
 }
 
 #[test]
 fn all_receives_that_were_held_back_are_offered() {
-    let mut pair = Pair::new(Design::Mirror);
+    let mut pair = Pair::new(MatchingDesign::Mirror);
     let any = pair.receive(1, None, Some(7), buffer(8)).pending().unwrap();
     for _ in 0..3 {
         pair.receive(1, Some(0), Some(7), buffer(3_000));
@@ -200,7 +200,7 @@ fn all_receives_that_were_held_back_are_offered() {
 #[test]
 fn an_offer_is_compared_with_a_limited_number_of_receives() {
     for (earlier, offered) in [(LOOK, 1), (LOOK + 1, 0)] {
-        let mut pair = Pair::new(Design::Mirror);
+        let mut pair = Pair::new(MatchingDesign::Mirror);
         for tag in 0..earlier {
             pair.receive(1, Some(0), Some(100 + tag), buffer(8));
         }
@@ -213,7 +213,7 @@ fn an_offer_is_compared_with_a_limited_number_of_receives() {
 /// A rank that was given up may go on, and its packets may come.
 #[test]
 fn a_message_of_a_lost_rank_is_not_received() {
-    let mut pair = Pair::new(Design::Mirror);
+    let mut pair = Pair::new(MatchingDesign::Mirror);
     pair.lose(1, 0);
     pair.send(0, 1, LABEL, text(8, 1));
     let pattern = Pattern { context: 0, source: Some(PeerIndex(0)), tag: None };
@@ -223,7 +223,7 @@ fn a_message_of_a_lost_rank_is_not_received() {
 
 #[test]
 fn a_message_copied_within_the_call_leaves_no_request() {
-    let mut pair = Pair::new(Design::Mirror);
+    let mut pair = Pair::new(MatchingDesign::Mirror);
     let into = buffer(3_000);
     let sent = pair.send(0, 1, LABEL, text(3_000, 9)).pending();
     pair.advance(1);
@@ -233,7 +233,7 @@ fn a_message_copied_within_the_call_leaves_no_request() {
     pair.settle();
     assert!(pair.take(0, sent).unwrap().is_ok());
     for machine in &pair.machines {
-        assert!(machine.tables.requests.iter().all(|entry| entry.state == State::Free));
+        assert!(machine.tables.requests.iter().all(|entry| entry.state == RequestState::Free));
     }
 }
 
@@ -242,7 +242,7 @@ fn a_message_copied_within_the_call_leaves_no_request() {
 #[test]
 fn a_quarter_is_returned_at_once() {
     for (quota, lines, is_posted, quarter) in [(32, 256, true, 8), (256, 64, false, 16)] {
-        let mut pair = Pair::with(Design::TwoCopy, Shape { quota, lines, ..SHAPE });
+        let mut pair = Pair::with(MatchingDesign::TwoCopy, MessageShape { quota, lines, ..SHAPE });
         for message in 1..=quarter {
             if is_posted {
                 pair.receive(1, Some(0), None, buffer(8));
@@ -259,7 +259,7 @@ fn a_quarter_is_returned_at_once() {
 /// message.
 #[test]
 fn a_receive_that_has_its_message_holds_nothing_back() {
-    let mut pair = Pair::new(Design::Mirror);
+    let mut pair = Pair::new(MatchingDesign::Mirror);
     let first = pair.receive(1, Some(0), Some(7), buffer(8)).pending();
     pair.receive(1, Some(0), Some(7), buffer(3_000));
     pair.settle();
@@ -273,7 +273,7 @@ fn a_receive_that_has_its_message_holds_nothing_back() {
 /// A message that meets its receive at once gives up no place that was granted.
 #[test]
 fn a_message_received_from_the_lane_returns_no_grant() {
-    let mut pair = Pair::new(Design::Mirror);
+    let mut pair = Pair::new(MatchingDesign::Mirror);
     pair.machines[1].tables.peers[0].granted = 1;
     pair.send(0, 1, LABEL, text(8, 1));
     let pattern = Pattern { context: 0, source: Some(PeerIndex(0)), tag: None };
@@ -286,9 +286,9 @@ fn a_message_received_from_the_lane_returns_no_grant() {
 /// Bytes of a message with a known receive may use the last slot.
 #[test]
 fn no_more_slots_are_requested_than_exist() {
-    let apart = |bytes: &[u8]| Bytes { in_reach: false, ..bytes_of(bytes) };
+    let apart = |bytes: &[u8]| MessageBytes { in_reach: false, ..bytes_of(bytes) };
     for (len, asks) in [(4 * 256, false), (4 * 256 + 1, true)] {
-        let mut pair = Pair::new(Design::TwoCopy);
+        let mut pair = Pair::new(MatchingDesign::TwoCopy);
         pair.machines[0].tables.peers[1].thresholds.eager_max = 0;
         let pattern = Pattern { context: 0, source: Some(PeerIndex(0)), tag: None };
         pair.machines[1].receive(&mut pair.lanes[1], pattern, apart(buffer(len))).unwrap();
@@ -303,12 +303,12 @@ fn no_more_slots_are_requested_than_exist() {
 
 #[test]
 fn a_message_by_lane_lets_the_next_one_claim() {
-    let mut pair = Pair::new(Design::Locked);
+    let mut pair = Pair::new(MatchingDesign::Locked);
     let boards: Vec<Board<'_>> = (0..2)
         .map(|_| {
             let shape = pair.machines[0].board_shape();
-            let lines = Board::memory_size(shape).div_ceil(size_of::<Line>());
-            let memory = Vec::leak((0..lines).map(|_| Line::new()).collect());
+            let lines = Board::memory_size(shape).div_ceil(size_of::<LaneLine>());
+            let memory = Vec::leak((0..lines).map(|_| LaneLine::new()).collect());
             // SAFETY: zero lines, as aligned as a board, that live for ever.
             unsafe { Board::init(NonNull::from(memory).cast(), shape) }.unwrap()
         })
@@ -317,7 +317,8 @@ fn a_message_by_lane_lets_the_next_one_claim() {
     for machine in &mut pair.machines {
         machine.put_up(boards);
     }
-    let direct = |pair: &Pair| pair.machines[0].counts().messages(Path::Direct).iter().sum::<u64>();
+    let direct =
+        |pair: &Pair| pair.machines[0].counts().messages(MessagePath::Direct).iter().sum::<u64>();
     // No receive is on the board: each message goes by the lane.
     for _ in 0..2 {
         pair.send(0, 1, LABEL, text(8, 1));

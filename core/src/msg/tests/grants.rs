@@ -8,7 +8,7 @@ use super::*;
 #[test]
 fn credits_are_returned_by_quarters_or_on_request() {
     // A quarter of 16 lines, or of a quota of 4.
-    let mut one = One::new(Design::TwoCopy);
+    let mut one = One::new(MatchingDesign::TwoCopy);
     for line in 1..=4 {
         one.comes(1, POST);
         one.look(1);
@@ -36,8 +36,8 @@ fn credits_are_returned_by_quarters_or_on_request() {
 #[test]
 fn a_quarter_of_a_quota_is_at_least_one_message() {
     for (quota, quarter) in [(1, 1), (2, 1), (8, 2)] {
-        let shape = Shape { quota, lines: 64, ..OF_THREE };
-        let mut one = One::with(Design::TwoCopy, shape, 32);
+        let shape = MessageShape { quota, lines: 64, ..OF_THREE };
+        let mut one = One::with(MatchingDesign::TwoCopy, shape, 32);
         for message in 1..=quarter {
             one.post(Some(1), None, apart(64, 8));
             one.comes_inline(1, 7, 8);
@@ -67,7 +67,7 @@ fn a_peer_that_has_used_up_its_quota_is_granted_more() {
     ];
     for (way, wait) in waits.into_iter().enumerate() {
         for unmatched in [3, 4] {
-            let mut one = One::new(Design::TwoCopy);
+            let mut one = One::new(MatchingDesign::TwoCopy);
             wait(&mut one);
             (0..unmatched).for_each(|_| one.comes_inline(1, 7, 8));
             one.look(1);
@@ -87,8 +87,8 @@ fn a_peer_that_has_used_up_its_quota_is_granted_more() {
 
 #[test]
 fn grants_are_bounded() {
-    let filled = |shape: Shape, spare: Option<u32>| {
-        let mut one = One::with(Design::TwoCopy, shape, 8);
+    let filled = |shape: MessageShape, spare: Option<u32>| {
+        let mut one = One::with(MatchingDesign::TwoCopy, shape, 8);
         one.post(Some(1), Some(9), apart(64, 8));
         (0..shape.quota).for_each(|_| one.comes_inline(1, 7, 8));
         while one.look(1) {}
@@ -98,7 +98,7 @@ fn grants_are_bounded() {
         (one.peer(1).granted, one.machine.spare)
     };
     assert_eq!(filled(OF_THREE, None), (4, 12), "one quota");
-    assert_eq!(filled(Shape { quota: 32, ..OF_THREE }, None), (16, 112), "sixteen");
+    assert_eq!(filled(MessageShape { quota: 32, ..OF_THREE }, None), (16, 112), "sixteen");
     assert_eq!(filled(OF_THREE, Some(3)), (3, 0), "the rest of the room");
     assert_eq!(filled(OF_THREE, Some(0)), (0, 0));
 }
@@ -106,7 +106,7 @@ fn grants_are_bounded() {
 /// A probe lets one grant through, and no more until the next probe.
 #[test]
 fn a_probe_grants_once() {
-    let mut one = One::new(Design::TwoCopy);
+    let mut one = One::new(MatchingDesign::TwoCopy);
     let pattern = Pattern { context: 0, source: None, tag: Some(9) };
     for (probes, granted) in [(true, 4), (false, 4), (true, 8)] {
         if probes {
@@ -126,7 +126,7 @@ fn a_probe_grants_once() {
 
 #[test]
 fn a_granted_place_is_free_again_when_its_message_is_received() {
-    let mut one = One::new(Design::TwoCopy);
+    let mut one = One::new(MatchingDesign::TwoCopy);
     one.post(Some(1), Some(9), apart(64, 8));
     (0..5).for_each(|_| one.comes_inline(1, 7, 8));
     one.look(1);
@@ -150,7 +150,7 @@ fn a_granted_place_is_free_again_when_its_message_is_received() {
 /// A peer that requests room gets offers of all receives, also of short ones.
 #[test]
 fn a_request_for_room_is_answered_with_all_receives() {
-    for (design, offered) in [(Design::Mirror, 2), (Design::TwoCopy, 0)] {
+    for (design, offered) in [(MatchingDesign::Mirror, 2), (MatchingDesign::TwoCopy, 0)] {
         let mut one = One::new(design);
         one.post(Some(1), Some(8), at(64, 8));
         one.post(Some(1), Some(9), apart(64, 8));
@@ -166,7 +166,7 @@ fn a_request_for_room_is_answered_with_all_receives() {
             .map(|did| match did {
                 Did::Pushed(
                     1,
-                    Packet { kind: Kind::Post, count: Packet::OFFER, .. },
+                    Packet { kind: PacketKind::Post, count: Packet::OFFER, .. },
                     Some(offer),
                 ) => (offer.tag, offer.at, offer.room),
                 other => panic!("{other:?}"),
@@ -180,14 +180,14 @@ fn a_request_for_room_is_answered_with_all_receives() {
 /// Offers that wait for a packet go, too; a dead rank gets nothing.
 #[test]
 fn a_request_for_room_is_answered_with_the_waiting_offer() {
-    let mut one = One::new(Design::Mirror);
+    let mut one = One::new(MatchingDesign::Mirror);
     one.post(Some(1), Some(8), at(64, 1_000));
     assert!(!one.advance() && one.pushed().is_empty());
     one.wire.starved[1] = true;
     assert!(one.advance());
-    assert_eq!(one.pushed(), [Kind::Post]);
+    assert_eq!(one.pushed(), [PacketKind::Post]);
     assert!(!one.advance(), "once");
-    let mut one = One::new(Design::Mirror);
+    let mut one = One::new(MatchingDesign::Mirror);
     one.post(None, Some(8), at(64, 1_000));
     (0..4).for_each(|_| one.comes_inline(1, 7, 8));
     one.look(1);
@@ -201,7 +201,7 @@ fn a_request_for_room_is_answered_with_the_waiting_offer() {
 /// A request that cannot be answered gives no reason to look again.
 #[test]
 fn a_request_without_an_answer_causes_no_further_look() {
-    for (source, design) in [(None, Design::Mirror), (Some(1), Design::TwoCopy)] {
+    for (source, design) in [(None, MatchingDesign::Mirror), (Some(1), MatchingDesign::TwoCopy)] {
         let mut one = One::new(design);
         one.post(source, Some(7), at(64, 8));
         one.wire.starved[1] = true;
@@ -212,8 +212,10 @@ fn a_request_without_an_answer_causes_no_further_look() {
 /// A message that meets its receive at once, by any path, gives up no place.
 #[test]
 fn a_message_with_a_waiting_receive_returns_no_grant() {
-    for (source, kind) in [(None, Kind::Inline), (Some(1), Kind::Eager), (Some(1), Kind::Rts)] {
-        let mut one = One::new(Design::TwoCopy);
+    for (source, kind) in
+        [(None, PacketKind::Inline), (Some(1), PacketKind::Eager), (Some(1), PacketKind::Rts)]
+    {
+        let mut one = One::new(MatchingDesign::TwoCopy);
         one.machine.tables.peers[1].granted = 1;
         one.post(source, Some(7), at(64, 8));
         one.comes(1, Packet { tag: 7, a: 8, b: 1, id: 3, ..Packet::new(kind) });

@@ -5,8 +5,8 @@ use crate::mem::LocalRank;
 
 /// Rank 0 pushes an inline message of these bytes to rank 1.
 fn push(pair: &mut Pair, bytes: &[u8]) {
-    let packet = Packet { count: bytes.len() as u8, ..Packet::new(Kind::Inline) };
-    pair.lanes[0].push(PeerIndex(1), &packet, Load::Inline(bytes_of(bytes).at));
+    let packet = Packet { count: bytes.len() as u8, ..Packet::new(PacketKind::Inline) };
+    pair.lanes[0].push(PeerIndex(1), &packet, PacketLoad::Inline(bytes_of(bytes).at));
 }
 
 /// A buffer with guard bytes around it; returns the address of the buffer.
@@ -27,7 +27,7 @@ fn inline_bytes_arrive_as_far_as_there_is_room() {
     for len in (0..INLINE_BYTES_MAX).step_by(7).chain([8, 32, 33, 88, 89, 144, 145, 200]) {
         for room in [0, 1, 7, 8, 9, 31, 33, 40, 89, len] {
             let (room, shift) = (room.min(len), room % 9);
-            let mut pair = Pair::new(Design::Mirror);
+            let mut pair = Pair::new(MatchingDesign::Mirror);
             let out = &text(len + 3, 5)[3..];
             push(&mut pair, out);
             let lanes = &mut pair.lanes[1];
@@ -54,7 +54,7 @@ fn inline_bytes_arrive_as_far_as_there_is_room() {
 #[test]
 fn bytes_lie_in_the_named_slots() {
     for (slots, len) in [(0b1, 256), (0b1010, 400), (0b1111, 1_024), (0b0110, 1), (0b1100, 256)] {
-        let mut pair = Pair::new(Design::Mirror);
+        let mut pair = Pair::new(MatchingDesign::Mirror);
         let (out, other) = (text(len, 3), text(1_024, 9));
         pair.lanes[0].write_slots(PeerIndex(1), !slots & 0b1111, bytes_of(other).at, 1_024);
         pair.lanes[0].write_slots(PeerIndex(1), slots, bytes_of(out).at, len as u64);
@@ -78,7 +78,7 @@ fn bytes_lie_in_the_named_slots() {
 
 #[test]
 fn returned_counts_are_read_by_the_sender() {
-    let mut pair = Pair::new(Design::Mirror);
+    let mut pair = Pair::new(MatchingDesign::Mirror);
     assert_eq!(pair.lanes[0].returned(PeerIndex(1)), Returned::default());
     (0..3).for_each(|_| push(&mut pair, text(8, 1)));
     assert!(pair.lanes[0].has_room(PeerIndex(1), 13) && !pair.lanes[0].has_room(PeerIndex(1), 14));
@@ -102,13 +102,13 @@ fn returned_counts_are_read_by_the_sender() {
 /// Each lane has one word, which both of its sides share.
 #[test]
 fn one_message_of_a_lane_is_split_at_a_time() {
-    let mut pair = Pair::new(Design::Mirror);
+    let mut pair = Pair::new(MatchingDesign::Mirror);
     assert!(pair.lanes[0].split_to(PeerIndex(1), 5));
     assert!(!pair.lanes[0].split_to(PeerIndex(1), 6) && !pair.lanes[1].split_from(PeerIndex(0), 6));
     assert!(pair.lanes[1].split_to(PeerIndex(0), 5) && !pair.lanes[0].split_from(PeerIndex(1), 6));
-    pair.lanes[1].split(PeerIndex(0), Side::Receiver).close();
+    pair.lanes[1].split(PeerIndex(0), SplitSide::Receiver).close();
     assert!(pair.lanes[1].split_from(PeerIndex(0), 7) && !pair.lanes[0].split_to(PeerIndex(1), 6));
-    pair.lanes[0].split(PeerIndex(1), Side::Sender).close();
+    pair.lanes[0].split(PeerIndex(1), SplitSide::Sender).close();
     assert!(pair.lanes[0].split_to(PeerIndex(1), 6));
 }
 
@@ -117,10 +117,10 @@ fn an_unconnected_peer_has_no_room_and_no_packets() {
     let memory = vec![0u64; SHAPE.memory_size() / 8 + 8].leak();
     let at = NonNull::from(&mut *memory).cast::<u8>();
     // SAFETY: inside of the memory, which has 64 bytes more.
-    let at = unsafe { at.add(at.align_offset(Shape::ALIGN)) };
+    let at = unsafe { at.add(at.align_offset(MessageShape::ALIGN)) };
     let ends = Vec::leak(Vec::from([LaneEnd::EMPTY, LaneEnd::EMPTY]));
     // SAFETY: zero lines that live for ever, for these lanes alone.
-    let mut lanes = unsafe { Lanes::new(LocalRank(1), SHAPE, at, ends) }.unwrap();
+    let mut lanes = unsafe { NodeLanes::new(LocalRank(1), SHAPE, at, ends) }.unwrap();
     assert!(!lanes.has_room(PeerIndex(0), 0));
     assert_eq!(lanes.returned(PeerIndex(0)), Returned::default());
     lanes.set_starved(PeerIndex(0));
@@ -129,23 +129,23 @@ fn an_unconnected_peer_has_no_room_and_no_packets() {
 
 #[test]
 fn lanes_need_a_valid_shape_and_an_end_for_each_peer() {
-    let lanes = |rank: u32, shape: Shape, ends: usize| {
-        let memory = Vec::leak((0..256).map(|_| Line::new()).collect::<Vec<_>>());
+    let lanes = |rank: u32, shape: MessageShape, ends: usize| {
+        let memory = Vec::leak((0..256).map(|_| LaneLine::new()).collect::<Vec<_>>());
         let ends = Vec::leak((0..ends).map(|_| LaneEnd::EMPTY).collect::<Vec<_>>());
         // SAFETY: zero lines that live for ever, for these lanes alone.
-        unsafe { Lanes::new(LocalRank(rank), shape, NonNull::from(memory).cast(), ends) }.err()
+        unsafe { NodeLanes::new(LocalRank(rank), shape, NonNull::from(memory).cast(), ends) }.err()
     };
     assert_eq!(lanes(1, SHAPE, 2), None);
     assert_eq!(lanes(0, SHAPE, 3), None);
     assert_eq!(lanes(2, SHAPE, 2), Some(SetupError::Shape(SHAPE)));
-    let odd = Shape { lines: 15, ..SHAPE };
+    let odd = MessageShape { lines: 15, ..SHAPE };
     assert_eq!(lanes(0, odd, 2), Some(SetupError::Shape(odd)));
     assert_eq!(lanes(0, SHAPE, 1), Some(SetupError::Tables { entries: 1, needed: 2 }));
 }
 
 #[test]
 fn a_copy_copies_exactly_its_length() {
-    let mut pair = Pair::new(Design::Mirror);
+    let mut pair = Pair::new(MatchingDesign::Mirror);
     for len in [0, 1, 100, 5_000] {
         let out = text(len, 5);
         let (buffer, to) = guarded(len, 3);

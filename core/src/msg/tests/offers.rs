@@ -4,27 +4,28 @@
 use super::receives::PATTERN;
 use super::script::{Did, OF_THREE, One, apart, at};
 use super::*;
-use crate::msg::tables::Offered;
+use crate::msg::tables::OfferState;
 
 impl One {
-    pub(super) fn cancel(&mut self, request: Request) -> Cancel {
+    pub(super) fn cancel(&mut self, request: RequestId) -> Cancel {
         self.machine.cancel(&mut self.wire, request)
     }
 
-    fn offered(&self, post: Request) -> Offered {
+    fn offered(&self, post: RequestId) -> OfferState {
         self.entry(post).offered
     }
 
     /// The message of a receive that was offered.
-    fn comes_direct(&mut self, post: Request) {
+    fn comes_direct(&mut self, post: RequestId) {
         let id = self.id(post);
-        let packet = Packet { id, tag: 7, a: 9, count: Packet::DONE, ..Packet::new(Kind::Direct) };
+        let packet =
+            Packet { id, tag: 7, a: 9, count: Packet::DONE, ..Packet::new(PacketKind::Direct) };
         self.comes(1, packet);
         self.look(1);
     }
 
     /// A large receive for tag 7 of rank 1.
-    fn large(&mut self) -> Request {
+    fn large(&mut self) -> RequestId {
         self.post(Some(1), Some(7), at(64, 3_000))
     }
 }
@@ -32,31 +33,33 @@ impl One {
 /// Which receives are worth an offer, and which offers go in a packet of their own.
 #[test]
 fn a_receive_is_offered_if_it_pays() {
-    let alone = |into: Bytes, prepare: fn(&mut One)| {
-        let mut one = One::new(Design::Mirror);
+    let alone = |into: MessageBytes, prepare: fn(&mut One)| {
+        let mut one = One::new(MatchingDesign::Mirror);
         prepare(&mut one);
         let post = one.post(Some(1), Some(7), into);
         let offered = one.offered(post);
         (offered, one.machine.wants_poll())
     };
     let plain: fn(&mut One) = |_| {};
-    assert_eq!(alone(at(64, 200), plain), (Offered::No, false));
-    assert_eq!(alone(at(64, 201), plain), (Offered::Ripe, false));
-    assert_eq!(alone(apart(64, 5_000), plain), (Offered::No, false));
-    assert_eq!(alone(at(64, 2_047), plain), (Offered::Ripe, false));
-    assert_eq!(alone(at(64, 2_048), plain), (Offered::Ripe, true));
+    assert_eq!(alone(at(64, 200), plain), (OfferState::No, false));
+    assert_eq!(alone(at(64, 201), plain), (OfferState::Ripe, false));
+    assert_eq!(alone(apart(64, 5_000), plain), (OfferState::No, false));
+    assert_eq!(alone(at(64, 2_047), plain), (OfferState::Ripe, false));
+    assert_eq!(alone(at(64, 2_048), plain), (OfferState::Ripe, true));
     let far: fn(&mut One) = |one| one.machine.set_far(PeerIndex(1));
-    assert_eq!(alone(at(64, 5_000), far), (Offered::No, false));
+    assert_eq!(alone(at(64, 5_000), far), (OfferState::No, false));
     let starved: fn(&mut One) = |one| one.wire.starved[1] = true;
-    assert_eq!(alone(apart(64, 8), starved), (Offered::Ripe, true));
+    assert_eq!(alone(apart(64, 8), starved), (OfferState::Ripe, true));
     // With two offers none waits, and the one that was posted first goes first.
-    let mut one = One::new(Design::Mirror);
+    let mut one = One::new(MatchingDesign::Mirror);
     let posts = [300, 400].map(|len| one.post(Some(1), None, at(64, len)));
     let rooms: Vec<_> = one
         .did()
         .into_iter()
         .map(|did| match did {
-            Did::Pushed(1, Packet { kind: Kind::Post, .. }, Some(offer)) => (offer.id, offer.room),
+            Did::Pushed(1, Packet { kind: PacketKind::Post, .. }, Some(offer)) => {
+                (offer.id, offer.room)
+            }
             other => panic!("{other:?}"),
         })
         .collect();
@@ -65,7 +68,7 @@ fn a_receive_is_offered_if_it_pays() {
     assert_eq!(one.peer(1).unoffered, 0);
     // A receive from any source is not offered, nor any receive without a mirror.
     one.post(None, Some(7), at(64, 5_000));
-    let mut two = One::new(Design::TwoCopy);
+    let mut two = One::new(MatchingDesign::TwoCopy);
     two.post(Some(1), Some(7), at(64, 5_000));
     assert!(!one.advance() && !two.advance());
     assert_eq!((one.did(), two.did(), two.peer(1).unoffered), (vec![], vec![], 1));
@@ -73,7 +76,7 @@ fn a_receive_is_offered_if_it_pays() {
 
 #[test]
 fn an_offer_carries_the_count_of_taken_messages() {
-    let mut one = One::new(Design::Mirror);
+    let mut one = One::new(MatchingDesign::Mirror);
     (0..2).for_each(|_| one.comes_inline(1, 9, 8));
     one.look(1);
     one.did();
@@ -82,33 +85,33 @@ fn an_offer_carries_the_count_of_taken_messages() {
     assert!(one.advance());
     let id = one.id(post.unwrap());
     let offer = Offer { id, taken: 2, context: 5, tag: Some(7), at: Some(64), room: 3_000 };
-    let packet = Packet { count: Packet::OFFER, ..Packet::new(Kind::Post) };
+    let packet = Packet { count: Packet::OFFER, ..Packet::new(PacketKind::Post) };
     assert_eq!(one.did(), [Did::Pushed(1, packet, Some(offer))]);
     assert!(!one.advance() && !one.machine.wants_poll());
 }
 
 #[test]
 fn an_offer_waits_for_a_line() {
-    let mut one = One::new(Design::Mirror);
+    let mut one = One::new(MatchingDesign::Mirror);
     one.wire.room[1] = 0;
     let post = one.large();
     assert!(!one.advance() && one.machine.wants_poll());
     assert_eq!(one.did(), [Did::Asked(1)]);
     one.wire.room[1] = 1;
-    assert!(one.advance() && one.pushed() == [Kind::Post]);
-    assert_eq!((one.offered(post), one.machine.wants_poll()), (Offered::Yes, false));
+    assert!(one.advance() && one.pushed() == [PacketKind::Post]);
+    assert_eq!((one.offered(post), one.machine.wants_poll()), (OfferState::Yes, false));
 }
 
 /// As many offers as the mirror holds; the next ones when half of it is free.
 #[test]
 fn a_receive_for_which_the_mirror_has_no_room_is_held() {
-    let mut one = One::new(Design::Mirror);
+    let mut one = One::new(MatchingDesign::Mirror);
     let posts = [0; 6].map(|_| one.large());
     one.advance();
-    assert_eq!(one.pushed(), [Kind::Post; 4]);
+    assert_eq!(one.pushed(), [PacketKind::Post; 4]);
     assert_eq!(
         [3, 4, 5].map(|at| one.offered(posts[at])),
-        [Offered::Yes, Offered::Held, Offered::Held]
+        [OfferState::Yes, OfferState::Held, OfferState::Held]
     );
     let state = |one: &One| (one.peer(1).offered, one.peer(1).held, one.peer(1).unoffered);
     assert_eq!(state(&one), (4, 2, 2));
@@ -117,7 +120,7 @@ fn a_receive_for_which_the_mirror_has_no_room_is_held() {
     assert_eq!((one.pushed(), state(&one)), (vec![], (3, 2, 2)));
     one.comes_direct(posts[1]);
     assert!(one.machine.wants_poll() && one.advance());
-    assert_eq!((one.pushed(), state(&one)), (vec![Kind::Post; 2], (4, 0, 0)));
+    assert_eq!((one.pushed(), state(&one)), (vec![PacketKind::Post; 2], (4, 0, 0)));
     // A held receive is cancelled at once, and the others are looked at.
     let held = [0; 2].map(|_| one.large());
     assert_eq!(one.cancel(held[0]), Cancel::Done);
@@ -132,7 +135,7 @@ fn a_receive_for_which_the_mirror_has_no_room_is_held() {
 #[test]
 fn only_an_overlapping_receive_holds_another_back() {
     let held = |source: Option<u32>, tag: Option<u32>, context: u16, is_first: bool| {
-        let mut one = One::new(Design::Mirror);
+        let mut one = One::new(MatchingDesign::Mirror);
         let other = |one: &mut One| {
             let pattern = Pattern { context, source: source.map(PeerIndex), tag };
             one.machine.receive(&mut one.wire, pattern, at(64, 8)).unwrap();
@@ -144,7 +147,7 @@ fn only_an_overlapping_receive_holds_another_back() {
         if !is_first {
             other(&mut one);
         }
-        one.offered(post) == Offered::Held
+        one.offered(post) == OfferState::Held
     };
     for source in [Some(1), None] {
         assert!(held(source, Some(7), 0, true) && held(source, None, 0, true));
@@ -153,22 +156,22 @@ fn only_an_overlapping_receive_holds_another_back() {
     }
     assert!(!held(Some(2), Some(7), 0, true));
     // Each of the last two posts prevents the offer: one of any source, one of this source.
-    let mut one = One::new(Design::Mirror);
+    let mut one = One::new(MatchingDesign::Mirror);
     one.large();
     let any = one.post(None, Some(7), at(64, 8));
     let later = one.large();
-    assert_eq!(one.offered(later), Offered::Held);
+    assert_eq!(one.offered(later), OfferState::Held);
     let other = one.post(Some(1), Some(9), at(64, 3_000));
-    assert_eq!(one.offered(other), Offered::Ripe, "the receive is for another tag");
+    assert_eq!(one.offered(other), OfferState::Ripe, "the receive is for another tag");
     assert_eq!(one.cancel(any), Cancel::Done);
     assert!(one.machine.wants_poll());
     one.advance();
-    assert_eq!((one.offered(later), one.peer(1).held), (Offered::Yes, 0));
+    assert_eq!((one.offered(later), one.peer(1).held), (OfferState::Yes, 0));
 }
 
 #[test]
 fn without_held_receives_nothing_is_looked_at_again() {
-    let mut one = One::new(Design::Mirror);
+    let mut one = One::new(MatchingDesign::Mirror);
     let any = one.post(None, Some(7), at(64, 8));
     let exact = one.post(Some(1), Some(8), at(64, 8));
     for post in [any, exact] {
@@ -188,14 +191,14 @@ fn without_held_receives_nothing_is_looked_at_again() {
 #[test]
 fn a_limited_number_of_receives_is_looked_at_again() {
     for (before, offered) in [(127, 1), (128, 0)] {
-        let mut one = One::new(Design::TwoCopy);
-        one.machine.design = Design::Mirror;
+        let mut one = One::new(MatchingDesign::TwoCopy);
+        one.machine.design = MatchingDesign::Mirror;
         for tag in 0..before {
             one.post(Some(1), Some(100 + tag), apart(64, 8));
         }
         let any = one.post(None, Some(7), at(64, 8));
         let post = one.large();
-        assert_eq!(one.offered(post), Offered::Held);
+        assert_eq!(one.offered(post), OfferState::Held);
         assert_eq!(one.cancel(any), Cancel::Done);
         one.advance();
         assert_eq!(one.machine.counts().offered, offered, "{before} before it");
@@ -206,7 +209,7 @@ fn a_limited_number_of_receives_is_looked_at_again() {
 /// sent.
 #[test]
 fn an_offer_is_withdrawn_locally_or_by_a_cancel() {
-    let mut one = One::new(Design::Mirror);
+    let mut one = One::new(MatchingDesign::Mirror);
     let ripe = one.post(Some(1), Some(7), at(64, 300));
     assert_eq!((one.cancel(ripe), one.peer(1).offered), (Cancel::Done, 0));
     one.send(1, 9, at(0x100, 300));
@@ -216,13 +219,13 @@ fn an_offer_is_withdrawn_locally_or_by_a_cancel() {
     one.did();
     assert_eq!(one.cancel(gone), Cancel::Asked);
     let id = one.id(gone);
-    let question = Did::Pushed(1, Packet { id, ..Packet::new(Kind::Cancel) }, None);
+    let question = Did::Pushed(1, Packet { id, ..Packet::new(PacketKind::Cancel) }, None);
     assert_eq!(one.did(), [question]);
     assert_eq!(one.cancel(gone), Cancel::Asked);
     assert_eq!((one.did(), one.peer(1).asked), (vec![], 1), "once");
-    one.comes(1, Packet { id, ..Packet::new(Kind::CancelAck) });
+    one.comes(1, Packet { id, ..Packet::new(PacketKind::CancelAck) });
     one.look(1);
-    assert_eq!(one.take(gone), Some(Err(Ended::Cancelled)));
+    assert_eq!(one.take(gone), Some(Err(RequestError::Cancelled)));
     assert_eq!((one.peer(1).asked, one.peer(1).offered), (0, 0));
     assert_eq!(one.machine.under_way(), 0);
     // Its place is free: there is one place for each receive.
@@ -234,7 +237,7 @@ fn an_offer_is_withdrawn_locally_or_by_a_cancel() {
 /// A cancel that found no room is not sent when the message has come.
 #[test]
 fn a_waiting_cancel_is_dropped_when_the_message_arrives() {
-    let mut one = One::with(Design::Mirror, OF_THREE, 1);
+    let mut one = One::with(MatchingDesign::Mirror, OF_THREE, 1);
     let post = one.large();
     one.advance();
     one.wire.room[1] = 0;
@@ -256,7 +259,7 @@ fn a_waiting_cancel_is_dropped_when_the_message_arrives() {
 fn a_name_is_free_after_the_answer_and_the_end() {
     for is_death in [false, true] {
         for is_taken_first in [false, true] {
-            let mut one = One::with(Design::Mirror, OF_THREE, 1);
+            let mut one = One::with(MatchingDesign::Mirror, OF_THREE, 1);
             let post = one.large();
             let id = one.id(post);
             one.advance();
@@ -266,7 +269,7 @@ fn a_name_is_free_after_the_answer_and_the_end() {
                 if is_death {
                     one.lose(1);
                 } else {
-                    one.comes(1, Packet { id, count: 1, ..Packet::new(Kind::CancelAck) });
+                    one.comes(1, Packet { id, count: 1, ..Packet::new(PacketKind::CancelAck) });
                     one.look(1);
                 }
             };
@@ -295,17 +298,17 @@ fn a_name_is_free_after_the_answer_and_the_end() {
 /// The death of another rank is no answer.
 #[test]
 fn a_cancel_to_one_rank_stays_when_another_dies() {
-    let mut one = One::with(Design::Mirror, OF_THREE, 2);
+    let mut one = One::with(MatchingDesign::Mirror, OF_THREE, 2);
     let post = one.large();
     one.advance();
     assert_eq!(one.cancel(post), Cancel::Asked);
     one.comes_direct(post);
     one.lose(2);
     assert!(one.take(post).unwrap().is_ok());
-    assert_eq!(one.entry(post).offered, Offered::Cancelling);
+    assert_eq!(one.entry(post).offered, OfferState::Cancelling);
     // More answers than cancels are ignored.
     for _ in 0..2 {
-        one.comes(1, Packet { id: 0xF_FFFF, ..Packet::new(Kind::CancelAck) });
+        one.comes(1, Packet { id: 0xF_FFFF, ..Packet::new(PacketKind::CancelAck) });
         one.look(1);
     }
     assert_eq!(one.peer(1).asked, 0);
@@ -314,7 +317,7 @@ fn a_cancel_to_one_rank_stays_when_another_dies() {
 /// The limit on earlier receives has no effect where none of them can be unknown.
 #[test]
 fn a_long_mirror_is_filled() {
-    let mut one = One::with(Design::Mirror, Shape { mirror: 256, ..OF_THREE }, 200);
+    let mut one = One::with(MatchingDesign::Mirror, MessageShape { mirror: 256, ..OF_THREE }, 200);
     (0..140).for_each(|_| {
         one.large();
         one.wire.room[1] = 16;

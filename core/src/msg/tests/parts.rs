@@ -4,12 +4,12 @@
 use super::moves::{REACHED, copied, failed, fin, pushed, rts};
 use super::script::{Did, One, apart, at};
 use super::*;
-use crate::msg::tables::State;
+use crate::msg::tables::RequestState;
 
 #[test]
 fn parts_are_copied_one_by_one() {
     let parts = |len: u64, set: fn(&mut Thresholds)| -> Vec<u64> {
-        let mut one = One::new(Design::TwoCopy);
+        let mut one = One::new(MatchingDesign::TwoCopy);
         set(one.thresholds(1));
         let sent = one.told(at(0x100, 50_000));
         one.asks(sent, len, REACHED);
@@ -22,7 +22,7 @@ fn parts_are_copied_one_by_one() {
             assert_eq!(one.acts(), [], "no part is reported before it is copied");
             one.wire.room[1] = 16;
             one.done(job, Ok(()));
-            let part = Packet { id: 77, a: moved, ..Packet::new(Kind::Part) };
+            let part = Packet { id: 77, a: moved, ..Packet::new(PacketKind::Part) };
             let said = if moved < len { part } else { copied(77, 0) };
             assert_eq!(one.acts(), [pushed(said)]);
         }
@@ -43,7 +43,7 @@ fn parts_are_copied_one_by_one() {
 
 #[test]
 fn a_failed_part_ends_the_send_and_is_reported() {
-    let mut one = One::new(Design::TwoCopy);
+    let mut one = One::new(MatchingDesign::TwoCopy);
     one.thresholds(1).chunk = 1_000;
     let sent = one.told(at(0, 50_000));
     one.asks(sent, 50_000, REACHED);
@@ -70,7 +70,7 @@ fn a_failed_part_ends_the_send_and_is_reported() {
 #[test]
 fn a_part_is_reported_only_beyond_the_reserve() {
     for (room, tells) in [(4, false), (5, true)] {
-        let mut one = One::new(Design::TwoCopy);
+        let mut one = One::new(MatchingDesign::TwoCopy);
         one.thresholds(1).chunk = 1_000;
         let sent = one.told(at(0, 50_000));
         one.asks(sent, 50_000, REACHED);
@@ -85,14 +85,14 @@ fn a_part_is_reported_only_beyond_the_reserve() {
 #[test]
 fn no_more_bytes_are_pushed_than_requested_or_sent() {
     for (asked, len) in [(9_000, 9_000), (60_000, 50_000)] {
-        let mut one = One::new(Design::TwoCopy);
+        let mut one = One::new(MatchingDesign::TwoCopy);
         one.thresholds(1).chunk = 60_000;
         let sent = one.told(at(0, 50_000));
         one.asks(sent, asked, REACHED);
         assert_eq!(one.machine.poll_job().unwrap().copy.len, len);
     }
     // A short rest is copied at once.
-    let mut one = One::new(Design::TwoCopy);
+    let mut one = One::new(MatchingDesign::TwoCopy);
     let sent = one.told(at(0x100, 50_000));
     one.asks(sent, 200, REACHED);
     let to = 0x5000;
@@ -105,7 +105,7 @@ fn no_more_bytes_are_pushed_than_requested_or_sent() {
 /// Reports of arrived bytes are accepted in order and once.
 #[test]
 fn a_report_of_arrived_bytes_is_passed_as_a_hint() {
-    let mut one = One::new(Design::TwoCopy);
+    let mut one = One::new(MatchingDesign::TwoCopy);
     let (post, _) = one.met(at(64, 10_000), rts(5, 9_000, 0));
     let id = one.id(post);
     for (bytes, did) in [
@@ -114,27 +114,27 @@ fn a_report_of_arrived_bytes_is_passed_as_a_hint() {
         (8_999, None),
         (9_001, None),
     ] {
-        one.comes(1, Packet { id, a: bytes, ..Packet::new(Kind::Part) });
+        one.comes(1, Packet { id, a: bytes, ..Packet::new(PacketKind::Part) });
         one.look(1);
         assert_eq!(one.acts(), Vec::from_iter(did));
     }
     assert_eq!(one.machine.counts().dropped, 2);
     one.machine.set_far(PeerIndex(1));
-    one.comes(1, Packet { id, a: 9_000, ..Packet::new(Kind::Part) });
+    one.comes(1, Packet { id, a: 9_000, ..Packet::new(PacketKind::Part) });
     one.look(1);
     assert_eq!((one.acts(), one.machine.counts().dropped), (vec![], 3));
 }
 
 #[test]
 fn bytes_through_slots_wait_for_slots() {
-    let mut one = One::new(Design::TwoCopy);
+    let mut one = One::new(MatchingDesign::TwoCopy);
     let sent = one.told(apart(0x100, 1_300));
     one.asks(sent, 1_290, 0);
     assert_eq!(one.machine.counts().through_slots, 1);
     assert!(one.machine.wants_poll());
     assert!(one.advance());
     let data = |at: u64, len: u64, slots: u64| {
-        pushed(Packet { id: 77, a: at, b: len | slots << 32, ..Packet::new(Kind::Data) })
+        pushed(Packet { id: 77, a: at, b: len | slots << 32, ..Packet::new(PacketKind::Data) })
     };
     let piece = |number: u64| {
         let slot = 1 << (number % 4);
@@ -147,7 +147,7 @@ fn bytes_through_slots_wait_for_slots() {
     assert_eq!(one.acts(), four);
     assert!(!one.advance());
     assert_eq!(one.acts(), [], "the request was made");
-    assert_eq!(one.entry(sent).state, State::Streaming);
+    assert_eq!(one.entry(sent).state, RequestState::Streaming);
     // One slot comes back, then all others.
     one.wire.returned[1].slots = 0b0001;
     assert!(one.advance());
@@ -165,23 +165,23 @@ fn bytes_through_slots_wait_for_slots() {
 
 #[test]
 fn bytes_through_slots_wait_for_lines() {
-    let mut one = One::new(Design::TwoCopy);
+    let mut one = One::new(MatchingDesign::TwoCopy);
     let sent = one.told(apart(0x100, 1_000));
     one.asks(sent, 1_000, 0);
     one.wire.room[1] = 2;
     assert!(one.advance());
     let kinds = one.pushed();
-    assert_eq!(kinds, [Kind::Data; 2]);
+    assert_eq!(kinds, [PacketKind::Data; 2]);
     assert!(!one.advance() && one.machine.wants_poll());
     one.wire.room[1] = 16;
     assert!(one.advance());
-    assert_eq!(one.pushed(), [Kind::Data; 2]);
+    assert_eq!(one.pushed(), [PacketKind::Data; 2]);
     assert!(one.take(sent).unwrap().is_ok());
 }
 
 #[test]
 fn a_message_with_an_empty_receive_sends_nothing() {
-    let mut one = One::new(Design::TwoCopy);
+    let mut one = One::new(MatchingDesign::TwoCopy);
     let sent = one.told(apart(0x100, 1_000));
     one.asks(sent, 0, 0);
     assert!(one.advance());
@@ -192,14 +192,14 @@ fn a_message_with_an_empty_receive_sends_nothing() {
 /// The slots are given back, whatever else the packet contains.
 #[test]
 fn slots_are_returned_with_any_data_packet() {
-    let mut one = One::new(Design::TwoCopy);
+    let mut one = One::new(MatchingDesign::TwoCopy);
     let (post, _) = one.met(apart(64, 10_000), rts(5, 600, 0));
     let id = one.id(post);
     let data = |a: u64, len: u64, slots: u64| Packet {
         id,
         a,
         b: len | slots << 32,
-        ..Packet::new(Kind::Data)
+        ..Packet::new(PacketKind::Data)
     };
     one.comes(1, data(0, 400, 0b0011));
     one.look(1);
@@ -229,7 +229,7 @@ fn slots_are_returned_with_any_data_packet() {
 /// Counts that were returned before the peer saw the request are used.
 #[test]
 fn a_request_for_slots_is_followed_by_another_look() {
-    let mut one = One::new(Design::TwoCopy);
+    let mut one = One::new(MatchingDesign::TwoCopy);
     let sent = one.told(apart(0x100, 1_280));
     one.asks(sent, 1_280, 0);
     one.wire.on_asked = Some(Returned { slots: 0b0100, ..Returned::default() });

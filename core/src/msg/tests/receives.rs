@@ -7,18 +7,18 @@ pub(super) const PATTERN: Pattern =
     Pattern { context: 0, source: Some(PeerIndex(1)), tag: Some(7) };
 
 impl One {
-    fn receive_next(&mut self, pattern: Pattern, into: Bytes) -> Option<Received> {
+    fn receive_next(&mut self, pattern: Pattern, into: MessageBytes) -> Option<ReceivedMessage> {
         self.machine.receive_next(&mut self.wire, &pattern, into)
     }
 
-    pub(super) fn post_short(&mut self, pattern: Pattern, into: Bytes) -> Option<Request> {
+    pub(super) fn post_short(&mut self, pattern: Pattern, into: MessageBytes) -> Option<RequestId> {
         self.machine.post_short(&mut self.wire, &pattern, into)
     }
 }
 
 #[test]
 fn the_next_message_goes_straight_into_its_buffer() {
-    let mut one = One::new(Design::Mirror);
+    let mut one = One::new(MatchingDesign::Mirror);
     assert_eq!(one.receive_next(PATTERN, at(64, 8)), None, "the lane is empty");
     for (len, room) in [(8, 8), (9, 8), (8, 9)] {
         one.comes_inline(1, 7, len);
@@ -36,13 +36,13 @@ fn the_next_message_goes_straight_into_its_buffer() {
 #[test]
 fn the_next_message_may_be_for_another_receive() {
     let taken = |prepare: fn(&mut One), pattern: Pattern, packet: Packet| {
-        let mut one = One::new(Design::TwoCopy);
+        let mut one = One::new(MatchingDesign::TwoCopy);
         prepare(&mut one);
         one.comes(1, packet);
         let got = one.receive_next(pattern, at(64, 8));
         (got.is_some(), one.wire.came[1].is_empty())
     };
-    let inline = Packet { tag: 7, count: 8, ..Packet::new(Kind::Inline) };
+    let inline = Packet { tag: 7, count: 8, ..Packet::new(PacketKind::Inline) };
     let plain: fn(&mut One) = |_| {};
     assert_eq!(taken(plain, PATTERN, inline), (true, true));
     let any = Pattern { source: None, ..PATTERN };
@@ -51,7 +51,7 @@ fn the_next_message_may_be_for_another_receive() {
     assert_eq!(taken(plain, none, inline), (false, false));
     assert_eq!(taken(plain, Pattern { tag: Some(8), ..PATTERN }, inline), (false, true));
     assert_eq!(taken(plain, Pattern { context: 1, ..PATTERN }, inline), (false, true));
-    let eager = Packet { tag: 7, a: 8, b: 1, ..Packet::new(Kind::Eager) };
+    let eager = Packet { tag: 7, a: 8, b: 1, ..Packet::new(PacketKind::Eager) };
     assert_eq!(taken(plain, PATTERN, eager), (false, true));
     let post: fn(&mut One) = |one| {
         one.post(Some(1), Some(7), apart(64, 8));
@@ -84,7 +84,7 @@ fn the_next_message_may_be_for_another_receive() {
 
 #[test]
 fn earlier_receives_get_their_messages_before_the_next() {
-    let mut one = One::new(Design::TwoCopy);
+    let mut one = One::new(MatchingDesign::TwoCopy);
     let early = one.post(Some(1), Some(7), apart(64, 8));
     one.comes_inline(1, 7, 8);
     one.comes_inline(1, 7, 5);
@@ -96,7 +96,7 @@ fn earlier_receives_get_their_messages_before_the_next() {
 
 #[test]
 fn a_short_post_needs_a_source_without_pending_traffic() {
-    let mut one = One::with(Design::Mirror, OF_THREE, 2);
+    let mut one = One::with(MatchingDesign::Mirror, OF_THREE, 2);
     let post = one.post_short(PATTERN, apart(64, 8)).unwrap();
     assert_eq!((one.peer(1).unoffered, one.machine.under_way()), (1, 1));
     assert_eq!(one.machine.about(post), (Some(PeerIndex(1)), Some(7)));
@@ -128,7 +128,7 @@ fn a_short_post_needs_a_source_without_pending_traffic() {
     );
     assert_eq!((one.machine.under_way(), one.peer(1).unoffered), (0, 0));
     // All requests are under way.
-    let mut one = One::with(Design::Mirror, OF_THREE, 1);
+    let mut one = One::with(MatchingDesign::Mirror, OF_THREE, 1);
     assert!(one.post_short(PATTERN, apart(64, 8)).is_some());
     assert_eq!(one.post_short(PATTERN, apart(64, 8)), None);
     assert_eq!(one.peer(1).unoffered, 1);
@@ -137,7 +137,7 @@ fn a_short_post_needs_a_source_without_pending_traffic() {
 /// The first message that arrived, from one source or from any.
 #[test]
 fn a_receive_gets_the_first_message_of_its_pattern() {
-    let mut one = One::new(Design::Mirror);
+    let mut one = One::new(MatchingDesign::Mirror);
     for (from, tag, len) in [(2, 7, 1), (1, 8, 2), (1, 7, 3), (2, 8, 4), (1, 7, 5)] {
         one.comes_inline(from, tag, len);
         one.look(from as u32);
@@ -166,9 +166,9 @@ fn a_receive_gets_the_first_message_of_its_pattern() {
 /// A message that needs a request stays until there is one.
 #[test]
 fn a_message_that_cannot_be_fetched_stays() {
-    let mut one = One::with(Design::Mirror, OF_THREE, 1);
+    let mut one = One::with(MatchingDesign::Mirror, OF_THREE, 1);
     let post = one.post(Some(2), None, apart(64, 8));
-    one.comes(1, Packet { id: 5, tag: 7, a: 900, ..Packet::new(Kind::Rts) });
+    one.comes(1, Packet { id: 5, tag: 7, a: 900, ..Packet::new(PacketKind::Rts) });
     one.comes_inline(1, 8, 8);
     one.look(1);
     let full = Err(CallError::Busy(Why::NoTag));

@@ -3,7 +3,7 @@
 
 use super::*;
 
-const FULL: Packet = Packet::new(Kind::Fin);
+const FULL: Packet = Packet::new(PacketKind::Fin);
 
 fn advance(pair: &mut Pair, rank: usize) -> bool {
     pair.machines[rank].advance(&mut pair.lanes[rank])
@@ -13,7 +13,7 @@ fn advance(pair: &mut Pair, rank: usize) -> bool {
 fn fill(pair: &mut Pair, from: usize) {
     let to = PeerIndex(1 - from as u32);
     while pair.lanes[from].has_room(to, 1) {
-        pair.lanes[from].push(to, &Packet { id: !0, ..FULL }, Load::Empty);
+        pair.lanes[from].push(to, &Packet { id: !0, ..FULL }, PacketLoad::Empty);
     }
 }
 
@@ -27,7 +27,7 @@ fn offer(id: u32, tag: Option<u32>) -> Offer {
 
 #[test]
 fn slots_are_taken_from_the_lowest_and_returned_one_by_one() {
-    let mut pair = Pair::new(Design::TwoCopy);
+    let mut pair = Pair::new(MatchingDesign::TwoCopy);
     let take = |pair: &mut Pair, len, more| {
         pair.machines[0].take_slots(&mut pair.lanes[0], PeerIndex(1), len, more)
     };
@@ -45,7 +45,7 @@ fn slots_are_taken_from_the_lowest_and_returned_one_by_one() {
 
 #[test]
 fn room_is_requested_once_until_there_is_an_answer() {
-    let mut pair = Pair::new(Design::TwoCopy);
+    let mut pair = Pair::new(MatchingDesign::TwoCopy);
     let has_lines = |pair: &mut Pair, lines| {
         pair.machines[0].has_lines(&mut pair.lanes[0], PeerIndex(1), lines)
     };
@@ -68,7 +68,7 @@ fn room_is_requested_once_until_there_is_an_answer() {
 
 #[test]
 fn impossible_counts_of_a_peer_are_ignored() {
-    let mut pair = Pair::new(Design::TwoCopy);
+    let mut pair = Pair::new(MatchingDesign::TwoCopy);
     for _ in 0..3 {
         pair.send(0, 1, LABEL, text(8, 1));
     }
@@ -90,7 +90,7 @@ fn impossible_counts_of_a_peer_are_ignored() {
 
 #[test]
 fn offers_are_met_in_any_order_by_their_own_messages() {
-    let mut pair = Pair::new(Design::Mirror);
+    let mut pair = Pair::new(MatchingDesign::Mirror);
     let orders = [[2, 0, 3, 1], [3, 2, 1, 0], [0, 1, 2, 3], [1, 3, 0, 2], [0, 3, 1, 2]];
     for order in orders {
         let posts: Vec<_> = (0..4)
@@ -111,21 +111,21 @@ fn offers_are_met_in_any_order_by_their_own_messages() {
         }
         assert_eq!(pair.machines[0].tables.peers[1].mirror_len, 0);
     }
-    let direct: u64 = pair.machines[0].counts().messages(Path::Direct).iter().sum();
+    let direct: u64 = pair.machines[0].counts().messages(MessagePath::Direct).iter().sum();
     assert_eq!((direct, dropped(&pair, 0)), (20, 0));
 }
 
 #[test]
 fn offers_beyond_the_mirror_or_without_one_are_dropped() {
-    let mut pair = Pair::new(Design::Mirror);
+    let mut pair = Pair::new(MatchingDesign::Mirror);
     for id in 0..6 {
-        let post = Packet { count: Packet::OFFER, ..Packet::new(Kind::Post) };
-        pair.lanes[1].push(PeerIndex(0), &post, Load::Offer(offer(id, Some(id))));
+        let post = Packet { count: Packet::OFFER, ..Packet::new(PacketKind::Post) };
+        pair.lanes[1].push(PeerIndex(0), &post, PacketLoad::Offer(offer(id, Some(id))));
         advance(&mut pair, 0);
         let kept = pair.machines[0].tables.peers[1].mirror_len;
         assert_eq!((kept, dropped(&pair, 0)), ((id + 1).min(4), u64::from(id.saturating_sub(3))));
     }
-    let mut without = Pair::new(Design::TwoCopy);
+    let mut without = Pair::new(MatchingDesign::TwoCopy);
     for times in 1..3 {
         without.machines[0].offered(1, offer(1, None));
         assert_eq!(without.machines[0].tables.peers[1].mirror_len, 0);
@@ -136,12 +136,12 @@ fn offers_beyond_the_mirror_or_without_one_are_dropped() {
 /// The message is in the lane already: the receiver matches them in the same way.
 #[test]
 fn an_offer_that_a_logged_message_meets_is_not_kept() {
-    let mut pair = Pair::new(Design::Mirror);
+    let mut pair = Pair::new(MatchingDesign::Mirror);
     for tag in [5, 6, 5] {
         pair.send(0, 1, Label { tag, ..LABEL }, text(8, 1));
     }
     let machine = &mut pair.machines[0];
-    let kept = |machine: &Machine<'_>| machine.tables.peers[1].mirror_len;
+    let kept = |machine: &MessageMachine<'_>| machine.tables.peers[1].mirror_len;
     machine.offered(1, offer(1, Some(6)));
     assert_eq!(kept(machine), 0);
     machine.offered(1, offer(2, Some(6)));
@@ -161,7 +161,7 @@ fn an_offer_that_a_logged_message_meets_is_not_kept() {
 /// Answers go in the order of the cancels, as soon as there is room.
 #[test]
 fn answers_wait_for_room() {
-    let mut pair = Pair::new(Design::Mirror);
+    let mut pair = Pair::new(MatchingDesign::Mirror);
     for round in 0..3 {
         for id in 0..3 {
             pair.machines[0].offered(1, offer(10 * round + id, Some(id)));
@@ -169,16 +169,16 @@ fn answers_wait_for_room() {
         fill(&mut pair, 0);
         let asked = [10 * round + 2, 99, 10 * round, 10 * round];
         for id in asked {
-            let question = Packet { id, ..Packet::new(Kind::Cancel) };
-            pair.lanes[1].push(PeerIndex(0), &question, Load::Empty);
+            let question = Packet { id, ..Packet::new(PacketKind::Cancel) };
+            pair.lanes[1].push(PeerIndex(0), &question, PacketLoad::Empty);
         }
         advance(&mut pair, 0);
         let peer = &pair.machines[0].tables.peers[1];
         assert_eq!((peer.acks, peer.mirror_len), (4, 1));
         assert!(pair.machines[0].wants_poll(), "the answers are still to be sent");
         let before = dropped(&pair, 0);
-        let more = Packet { id: 98, ..Packet::new(Kind::Cancel) };
-        pair.lanes[1].push(PeerIndex(0), &more, Load::Empty);
+        let more = Packet { id: 98, ..Packet::new(PacketKind::Cancel) };
+        pair.lanes[1].push(PeerIndex(0), &more, PacketLoad::Empty);
         advance(&mut pair, 0);
         assert_eq!(dropped(&pair, 0), before + 1, "more answers than the mirror has offers");
         while pair.lanes[1].peek(PeerIndex(0)).is_some() {
@@ -190,7 +190,7 @@ fn answers_wait_for_room() {
         for id in asked {
             let answer = pair.lanes[1].peek(PeerIndex(0)).unwrap();
             pair.lanes[1].pop(PeerIndex(0));
-            assert_eq!((answer.kind, answer.id), (Kind::CancelAck, id));
+            assert_eq!((answer.kind, answer.id), (PacketKind::CancelAck, id));
             open.push(!answer.has(Packet::DONE));
         }
         assert_eq!(open, [true, false, true, false]);
@@ -208,13 +208,13 @@ fn answers_wait_for_room() {
 
 #[test]
 fn a_death_ends_all_work_for_the_rank() {
-    let mut pair = Pair::new(Design::Mirror);
+    let mut pair = Pair::new(MatchingDesign::Mirror);
     for id in 0..2 {
         pair.machines[0].offered(1, offer(id, Some(id)));
     }
     fill(&mut pair, 0);
-    let question = Packet { id: 0, ..Packet::new(Kind::Cancel) };
-    pair.lanes[1].push(PeerIndex(0), &question, Load::Empty);
+    let question = Packet { id: 0, ..Packet::new(PacketKind::Cancel) };
+    pair.lanes[1].push(PeerIndex(0), &question, PacketLoad::Empty);
     advance(&mut pair, 0);
     let sends: Vec<_> = (0..3).map(|_| pair.send(0, 1, LABEL, text(8, 1)).pending()).collect();
     let post = pair.receive(0, Some(1), Some(7), buffer(3_000)).pending();
@@ -231,10 +231,10 @@ fn a_death_ends_all_work_for_the_rank() {
         assert_eq!(pair.machines[0].under_way(), 1);
         let peer = &pair.machines[0].tables.peers[1];
         assert_eq!((peer.mirror_len, peer.acks, peer.revisit), (0, 0, false));
-        assert!(!peer.busy && !peer.stirred && peer.dues.is_empty() && peer.waiting.is_empty());
+        assert!(!peer.busy && !peer.credits_due && peer.dues.is_empty() && peer.waiting.is_empty());
         assert!(!pair.machines[0].wants_poll());
     }
-    let died = Some(Err(Ended::PeerLost { peer: PeerIndex(1) }));
+    let died = Some(Err(RequestError::PeerLost { peer: PeerIndex(1) }));
     assert!(sends.into_iter().chain([post]).all(|request| pair.take(0, request) == died));
     assert_eq!(pair.take(0, own), None);
     assert!(!advance(&mut pair, 0) && !pair.machines[0].rest(&mut pair.lanes[0]));

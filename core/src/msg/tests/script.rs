@@ -4,7 +4,7 @@
 use super::*;
 use crate::mem::LocalRank;
 use crate::msg::board::Board;
-use crate::msg::tables::State;
+use crate::msg::tables::RequestState;
 use std::collections::VecDeque;
 
 /// A call of the machine on its wire.
@@ -27,7 +27,7 @@ pub(super) enum Did {
     DeliveredKept(u64, u64),
     Copied(Copy),
     Hinted(u64, u64),
-    Opened(u32, Side, u32),
+    Opened(u32, SplitSide, u32),
 }
 
 /// The scripted lanes of rank 0 and of its peers.
@@ -55,28 +55,28 @@ pub(super) struct Script {
 
 /// A machine on a scripted wire.
 pub(super) struct One {
-    pub(super) machine: Machine<'static>,
+    pub(super) machine: MessageMachine<'static>,
     pub(super) wire: Script,
 }
 
 /// Rank 0 and two other ranks.
-pub(super) const OF_THREE: Shape = Shape { peers: 3, ..SHAPE };
+pub(super) const OF_THREE: MessageShape = MessageShape { peers: 3, ..SHAPE };
 
 impl One {
-    pub(super) fn new(design: Design) -> Self {
+    pub(super) fn new(design: MatchingDesign) -> Self {
         Self::with(design, OF_THREE, REQUESTS)
     }
 
-    pub(super) fn with(design: Design, shape: Shape, requests: usize) -> Self {
-        let tables = Tables {
-            peers: Vec::leak(vec![Peer::EMPTY; shape.peers as usize]),
-            requests: Vec::leak(vec![Entry::EMPTY; requests]),
-            unexpected: Vec::leak(vec![Unexpected::EMPTY; shape.unexpected()]),
-            log: Vec::leak(vec![Logged::EMPTY; shape.log()]),
-            mirror: Vec::leak(vec![Mirrored::EMPTY; shape.mirrored()]),
+    pub(super) fn with(design: MatchingDesign, shape: MessageShape, requests: usize) -> Self {
+        let tables = MessageTables {
+            peers: Vec::leak(vec![MessagePeer::EMPTY; shape.peers as usize]),
+            requests: Vec::leak(vec![RequestEntry::EMPTY; requests]),
+            unexpected: Vec::leak(vec![UnexpectedMessage::EMPTY; shape.unexpected()]),
+            log: Vec::leak(vec![LoggedMessage::EMPTY; shape.log()]),
+            mirror: Vec::leak(vec![MirroredOffer::EMPTY; shape.mirrored()]),
         };
         let machine =
-            Machine::new(LocalRank(0), shape, design, Thresholds::DEFAULT, tables).unwrap();
+            MessageMachine::new(LocalRank(0), shape, design, Thresholds::DEFAULT, tables).unwrap();
         let peers = shape.peers as usize;
         let wire = Script {
             came: vec![VecDeque::new(); peers],
@@ -99,19 +99,19 @@ impl One {
         &mut self.machine.tables.peers[peer].thresholds
     }
 
-    pub(super) fn peer(&self, rank: usize) -> &Peer {
+    pub(super) fn peer(&self, rank: usize) -> &MessagePeer {
         &self.machine.tables.peers[rank]
     }
 
-    pub(super) fn entry(&self, request: Request) -> &Entry {
+    pub(super) fn entry(&self, request: RequestId) -> &RequestEntry {
         &self.machine.tables.requests[request.index as usize]
     }
 
-    pub(super) fn id(&self, request: Request) -> u32 {
+    pub(super) fn id(&self, request: RequestId) -> u32 {
         self.machine.id(request.index as usize)
     }
 
-    pub(super) fn send(&mut self, to: u32, tag: u32, bytes: Bytes) -> Begun<()> {
+    pub(super) fn send(&mut self, to: u32, tag: u32, bytes: MessageBytes) -> Begun<()> {
         self.machine.send(&mut self.wire, PeerIndex(to), Label { context: 0, tag }, bytes).unwrap()
     }
 
@@ -119,14 +119,19 @@ impl One {
         &mut self,
         source: Option<u32>,
         tag: Option<u32>,
-        into: Bytes,
-    ) -> Begun<Received> {
+        into: MessageBytes,
+    ) -> Begun<ReceivedMessage> {
         let pattern = Pattern { context: 0, source: source.map(PeerIndex), tag };
         self.machine.receive(&mut self.wire, pattern, into).unwrap()
     }
 
     /// A receive that has no message yet.
-    pub(super) fn post(&mut self, source: Option<u32>, tag: Option<u32>, into: Bytes) -> Request {
+    pub(super) fn post(
+        &mut self,
+        source: Option<u32>,
+        tag: Option<u32>,
+        into: MessageBytes,
+    ) -> RequestId {
         self.receive(source, tag, into).pending().expect("no message is there")
     }
 
@@ -136,14 +141,14 @@ impl One {
     }
 
     pub(super) fn comes_inline(&mut self, from: usize, tag: u32, len: u8) {
-        self.comes(from, Packet { count: len, tag, ..Packet::new(Kind::Inline) });
+        self.comes(from, Packet { count: len, tag, ..Packet::new(PacketKind::Inline) });
     }
 
     /// A peer offers a receive for one of its tags.
-    pub(super) fn is_offered(&mut self, from: usize, id: u32, tag: u32, into: Bytes) {
+    pub(super) fn is_offered(&mut self, from: usize, id: u32, tag: u32, into: MessageBytes) {
         let at = into.in_reach.then_some(into.at);
         let offer = Offer { id, taken: 0, context: 0, tag: Some(tag), at, room: into.len };
-        let packet = Packet { count: Packet::OFFER, ..Packet::new(Kind::Post) };
+        let packet = Packet { count: Packet::OFFER, ..Packet::new(PacketKind::Post) };
         self.wire.came[from].push_back((packet, Some(offer)));
         self.look(from as u32);
         self.did();
@@ -161,7 +166,7 @@ impl One {
         self.machine.rest(&mut self.wire)
     }
 
-    pub(super) fn done(&mut self, job: Job, result: Result<(), Ended>) {
+    pub(super) fn done(&mut self, job: CopyJob, result: Result<(), RequestError>) {
         self.machine.job_done(&mut self.wire, job.request, result);
     }
 
@@ -184,35 +189,40 @@ impl One {
     }
 
     /// Kinds of the packets pushed since this was called last.
-    pub(super) fn pushed(&mut self) -> Vec<Kind> {
+    pub(super) fn pushed(&mut self) -> Vec<PacketKind> {
         let did = std::mem::take(&mut self.wire.did);
         let kinds = did.into_iter().filter_map(|did| match did {
             Did::Pushed(_, packet, _) => Some(packet.kind),
-            Did::Inline(..) => Some(Kind::Inline),
+            Did::Inline(..) => Some(PacketKind::Inline),
             _ => None,
         });
         kinds.collect()
     }
 
-    pub(super) fn take(&mut self, request: Request) -> Option<Result<Received, Ended>> {
+    pub(super) fn take(
+        &mut self,
+        request: RequestId,
+    ) -> Option<Result<ReceivedMessage, RequestError>> {
         self.machine.take(request)
     }
 
     /// Requests that are neither free nor waiting to be taken.
     pub(super) fn open(&self) -> usize {
         let entries = self.machine.tables.requests.iter();
-        entries.filter(|entry| !matches!(entry.state, State::Free | State::Ended)).count()
+        entries
+            .filter(|entry| !matches!(entry.state, RequestState::Free | RequestState::Ended))
+            .count()
     }
 }
 
 /// A buffer that the wire of a test never touches.
-pub(super) const fn at(at: u64, len: u64) -> Bytes {
-    Bytes { at, len, in_reach: true }
+pub(super) const fn at(at: u64, len: u64) -> MessageBytes {
+    MessageBytes { at, len, in_reach: true }
 }
 
 /// A buffer as `at`, which no peer can reach.
-pub(super) const fn apart(at: u64, len: u64) -> Bytes {
-    Bytes { at, len, in_reach: false }
+pub(super) const fn apart(at: u64, len: u64) -> MessageBytes {
+    MessageBytes { at, len, in_reach: false }
 }
 
 impl Script {
@@ -227,18 +237,18 @@ impl Script {
     }
 }
 
-impl Wire for Script {
+impl LaneTransport for Script {
     fn has_room(&mut self, to: PeerIndex, lines: u32) -> bool {
         self.room[to.0 as usize] >= lines
     }
 
-    fn push(&mut self, to: PeerIndex, packet: &Packet, load: Load) {
+    fn push(&mut self, to: PeerIndex, packet: &Packet, load: PacketLoad) {
         assert!(self.room[to.0 as usize] >= packet.lines(), "no room for {packet:?}");
         self.room[to.0 as usize] -= packet.lines();
         self.did.push(match load {
-            Load::Inline(_) => Did::Inline(to.0, packet.count, packet.tag),
-            Load::Empty => Did::Pushed(to.0, *packet, None),
-            Load::Offer(offer) => Did::Pushed(to.0, *packet, Some(offer)),
+            PacketLoad::Inline(_) => Did::Inline(to.0, packet.count, packet.tag),
+            PacketLoad::Empty => Did::Pushed(to.0, *packet, None),
+            PacketLoad::Offer(offer) => Did::Pushed(to.0, *packet, Some(offer)),
         });
     }
 
@@ -322,12 +332,12 @@ impl Wire for Script {
     }
 
     fn split_to(&mut self, to: PeerIndex, id: u32) -> bool {
-        self.did.push(Did::Opened(to.0, Side::Sender, id));
+        self.did.push(Did::Opened(to.0, SplitSide::Sender, id));
         self.split_is_free
     }
 
     fn split_from(&mut self, from: PeerIndex, id: u32) -> bool {
-        self.did.push(Did::Opened(from.0, Side::Receiver, id));
+        self.did.push(Did::Opened(from.0, SplitSide::Receiver, id));
         self.split_is_free
     }
 

@@ -3,7 +3,7 @@
 use super::moves::pushed;
 use super::script::{Did, OF_THREE, One, apart, at};
 use super::*;
-use crate::msg::tables::State;
+use crate::msg::tables::RequestState;
 
 pub(super) fn copy(from: u64, to: u64, len: u64, streaming: bool) -> Copy {
     Copy { peer: PeerIndex(1), from, to, len, streaming, by_kernel: false }
@@ -11,13 +11,13 @@ pub(super) fn copy(from: u64, to: u64, len: u64, streaming: bool) -> Copy {
 
 /// The packet that a peer gets of a message for the receive `id`.
 pub(super) fn direct(id: u32, len: u64, count: u8) -> Packet {
-    Packet { id, tag: 7, a: len, count, ..Packet::new(Kind::Direct) }
+    Packet { id, tag: 7, a: len, count, ..Packet::new(PacketKind::Direct) }
 }
 
 const LABEL_8: Label = Label { context: 0, tag: 8 };
 
 impl One {
-    fn try_send(&mut self, tag: u32, bytes: Bytes) -> Option<Begun<()>> {
+    fn try_send(&mut self, tag: u32, bytes: MessageBytes) -> Option<Begun<()>> {
         let label = Label { context: 0, tag };
         self.machine.try_send(&mut self.wire, PeerIndex(1), label, bytes).unwrap()
     }
@@ -37,7 +37,7 @@ fn a_message_needs_its_lines_and_the_reserve() {
             if is_short && len > 200 {
                 continue;
             }
-            let mut one = One::new(Design::Mirror);
+            let mut one = One::new(MatchingDesign::Mirror);
             let mut goes = |room: u32| {
                 one.wire.room[1] = room;
                 let went = if is_short {
@@ -55,7 +55,7 @@ fn a_message_needs_its_lines_and_the_reserve() {
 
 #[test]
 fn a_message_that_finds_no_room_requests_it_once() {
-    let mut one = One::new(Design::Mirror);
+    let mut one = One::new(MatchingDesign::Mirror);
     one.wire.room[1] = 4;
     assert_eq!(one.try_send(7, at(0, 8)), None);
     assert_eq!((one.did(), one.machine.under_way()), (vec![Did::Asked(1)], 0));
@@ -78,7 +78,7 @@ fn a_message_that_finds_no_room_requests_it_once() {
 /// The peer returned something that was not enough, and may have missed the first request.
 #[test]
 fn a_sender_requests_again_after_an_insufficient_answer() {
-    let mut one = One::new(Design::Mirror);
+    let mut one = One::new(MatchingDesign::Mirror);
     (0..4).for_each(|_| {
         one.send(1, 7, at(0, 8));
     });
@@ -91,7 +91,7 @@ fn a_sender_requests_again_after_an_insufficient_answer() {
 
 #[test]
 fn a_used_up_quota_is_refilled_by_matched_messages() {
-    let mut one = One::new(Design::Mirror);
+    let mut one = One::new(MatchingDesign::Mirror);
     for _ in 0..4 {
         assert_eq!(one.try_send(7, at(0, 8)), Some(Begun::Done(())));
     }
@@ -110,7 +110,7 @@ fn a_used_up_quota_is_refilled_by_matched_messages() {
 /// The log has twice the quota; entries are dropped only as far as messages were taken.
 #[test]
 fn a_full_log_holds_messages_back() {
-    let mut one = One::new(Design::Mirror);
+    let mut one = One::new(MatchingDesign::Mirror);
     for number in 0..8 {
         one.wire.returned[1].matched = number;
         assert!(one.try_send(7, at(0, 8)).is_some(), "{number}");
@@ -126,7 +126,7 @@ fn a_full_log_holds_messages_back() {
     assert_eq!(one.try_send(7, at(0, 8)), None);
     assert_eq!((one.peer(1).sent, one.peer(1).log_low), (9, 1));
     // Without a mirror there is no log.
-    let mut one = One::new(Design::TwoCopy);
+    let mut one = One::new(MatchingDesign::TwoCopy);
     for number in 0..20 {
         one.wire.room[1] = 16;
         one.wire.returned[1].matched = number;
@@ -137,7 +137,7 @@ fn a_full_log_holds_messages_back() {
 #[test]
 fn a_short_send_needs_a_peer_without_pending_traffic() {
     let begins = |prepare: fn(&mut One), to: u32, len: u64| {
-        let mut one = One::new(Design::Mirror);
+        let mut one = One::new(MatchingDesign::Mirror);
         prepare(&mut one);
         one.did();
         let sent = one.peer(1).sent;
@@ -146,7 +146,7 @@ fn a_short_send_needs_a_peer_without_pending_traffic() {
         assert_eq!(one.did(), if goes { inline } else { vec![] });
         assert_eq!(one.peer(1).sent, sent + u32::from(goes && to == 1));
         if goes {
-            assert_eq!(one.machine.counts().messages(Path::Inline).iter().sum::<u64>(), 1);
+            assert_eq!(one.machine.counts().messages(MessagePath::Inline).iter().sum::<u64>(), 1);
             // The message may still meet an offer that is under way.
             one.is_offered(to as usize, 9, 7, at(0x500, 3_000));
             assert_eq!(one.peer(to as usize).mirror_len, 0);
@@ -168,7 +168,7 @@ fn a_short_send_needs_a_peer_without_pending_traffic() {
 /// A message with a known receive passes messages without one.
 #[test]
 fn a_message_passes_others_if_its_receive_is_known() {
-    let mut one = One::new(Design::Mirror);
+    let mut one = One::new(MatchingDesign::Mirror);
     (0..4).for_each(|_| {
         one.send(1, 7, at(0, 8));
     });
@@ -192,7 +192,7 @@ fn a_message_passes_others_if_its_receive_is_known() {
 #[test]
 fn a_limited_number_of_messages_is_searched_for_one_that_passes() {
     for (before, passes) in [(63, true), (64, false)] {
-        let mut one = One::new(Design::Mirror);
+        let mut one = One::new(MatchingDesign::Mirror);
         (0..4).for_each(|_| {
             one.send(1, 7, at(0, 8));
         });
@@ -207,7 +207,7 @@ fn a_limited_number_of_messages_is_searched_for_one_that_passes() {
 
 #[test]
 fn a_send_with_bad_arguments_is_refused() {
-    let mut one = One::with(Design::Mirror, OF_THREE, 1);
+    let mut one = One::with(MatchingDesign::Mirror, OF_THREE, 1);
     let none = Err(CallError::NoSuchPeer { peer: PeerIndex(3), peers: 3 });
     assert_eq!(one.machine.try_send(&mut one.wire, PeerIndex(3), LABEL, at(0, 8)), none);
     one.send(1, 7, at(0, 9_000)).pending().unwrap();
@@ -226,22 +226,28 @@ fn a_send_with_bad_arguments_is_refused() {
 /// A message that waited has its request, even if no other is free.
 #[test]
 fn a_long_message_that_waited_keeps_its_request() {
-    let mut one = One::with(Design::Mirror, OF_THREE, 1);
+    let mut one = One::with(MatchingDesign::Mirror, OF_THREE, 1);
     one.wire.room[1] = 0;
     let sent = one.send(1, 7, at(0x100, 9_000)).pending().unwrap();
     one.wire.room[1] = 16;
     one.did();
     assert!(one.advance());
-    let rts =
-        Packet { id: one.id(sent), tag: 7, a: 9_000, b: 0x100, count: 2, ..Packet::new(Kind::Rts) };
+    let rts = Packet {
+        id: one.id(sent),
+        tag: 7,
+        a: 9_000,
+        b: 0x100,
+        count: 2,
+        ..Packet::new(PacketKind::Rts)
+    };
     assert_eq!(one.did(), [pushed(rts)]);
-    assert_eq!((one.entry(sent).state, one.machine.wants_poll()), (State::Told, false));
+    assert_eq!((one.entry(sent).state, one.machine.wants_poll()), (RequestState::Told, false));
     assert_eq!(one.peer(1).sent, 1);
 }
 
 #[test]
 fn an_offer_rides_on_a_message_that_is_not_inline() {
-    let mut one = One::new(Design::Mirror);
+    let mut one = One::new(MatchingDesign::Mirror);
     let post = one.post(Some(1), None, at(0x700, 1_000));
     one.send(1, 7, at(0x100, 8));
     assert_eq!(one.did(), [Did::Inline(1, 8, 7)]);
@@ -249,7 +255,7 @@ fn an_offer_rides_on_a_message_that_is_not_inline() {
     let id = one.id(post);
     let offer = Offer { id, taken: 0, context: 0, tag: None, at: Some(0x700), room: 1_000 };
     let packet =
-        Packet { tag: 7, a: 300, b: 0b11, count: Packet::OFFER, ..Packet::new(Kind::Eager) };
+        Packet { tag: 7, a: 300, b: 0b11, count: Packet::OFFER, ..Packet::new(PacketKind::Eager) };
     assert_eq!(one.did()[1], Did::Pushed(1, packet, Some(offer)));
     one.send(1, 7, at(0x100, 9_000));
     assert!(
@@ -260,13 +266,13 @@ fn an_offer_rides_on_a_message_that_is_not_inline() {
 
 #[test]
 fn a_message_that_waited_keeps_its_label() {
-    let mut one = One::new(Design::Mirror);
+    let mut one = One::new(MatchingDesign::Mirror);
     one.wire.room[1] = 0;
     let label = Label { context: 3, ..LABEL_8 };
     one.machine.send(&mut one.wire, PeerIndex(1), label, apart(0x100, 300)).unwrap();
     one.wire.room[1] = 16;
     one.did();
     assert!(one.advance());
-    let packet = Packet { context: 3, tag: 8, a: 300, b: 0b11, ..Packet::new(Kind::Eager) };
+    let packet = Packet { context: 3, tag: 8, a: 300, b: 0b11, ..Packet::new(PacketKind::Eager) };
     assert_eq!(one.did(), [Did::Wrote(1, 0b11, 0x100, 300), pushed(packet)]);
 }

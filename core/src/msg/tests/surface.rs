@@ -2,12 +2,12 @@
 
 use super::script::{Did, OF_THREE, One, apart, at};
 use super::*;
-use crate::msg::tables::State;
+use crate::msg::tables::RequestState;
 
-const POST: Packet = Packet::new(Kind::Post);
+const POST: Packet = Packet::new(PacketKind::Post);
 
 fn of(peers: u32) -> One {
-    One::with(Design::Mirror, Shape { peers, ..SHAPE }, 8)
+    One::with(MatchingDesign::Mirror, MessageShape { peers, ..SHAPE }, 8)
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn a_rest_offers_receives_to_a_peer_that_requests_room() {
     assert_eq!(one.pushed(), []);
     one.wire.starved[1] = true;
     assert!(one.rest());
-    assert_eq!(one.pushed(), [Kind::Post]);
+    assert_eq!(one.pushed(), [PacketKind::Post]);
 }
 
 #[test]
@@ -119,7 +119,10 @@ fn no_rest_while_there_is_news_or_work() {
     assert_eq!(one.machine.poll_ended(), Some(sent));
     assert!(!one.rest() && !one.machine.has_news() && !one.machine.wants_poll());
     // Bytes are to be copied.
-    one.comes(1, Packet { id: 5, a: 9_000, count: Packet::IN_REACH, ..Packet::new(Kind::Rts) });
+    one.comes(
+        1,
+        Packet { id: 5, a: 9_000, count: Packet::IN_REACH, ..Packet::new(PacketKind::Rts) },
+    );
     let post = one.post(Some(1), None, apart(64, 9_000));
     assert!(one.rest() && one.rest() && one.machine.has_news() && one.machine.wants_poll());
     let job = one.machine.poll_job().unwrap();
@@ -193,7 +196,7 @@ fn watched_requests_are_reported_once_and_in_order() {
 /// Together with other messages, and alone.
 #[test]
 fn a_watched_receive_is_listed_however_its_message_comes() {
-    for (kind, count) in [(Kind::Inline, 8), (Kind::Eager, 0)] {
+    for (kind, count) in [(PacketKind::Inline, 8), (PacketKind::Eager, 0)] {
         let mut one = of(2);
         let post = one.post(Some(1), Some(7), at(64, 300));
         assert!(one.machine.watch(post) && !one.machine.wants_poll());
@@ -220,7 +223,7 @@ fn take_whole_takes_only_whole_messages() {
     assert_eq!(one.machine.take_whole(posts[2]), None);
     assert_eq!(one.take(posts[2]), Some(Ok(received(1, 7, 8, true))));
     assert_eq!(one.machine.take_whole(cancelled), None);
-    assert_eq!(one.take(cancelled), Some(Err(Ended::Cancelled)));
+    assert_eq!(one.take(cancelled), Some(Err(RequestError::Cancelled)));
 }
 
 #[test]
@@ -230,7 +233,7 @@ fn a_waiting_send_can_be_cancelled() {
     let sends = [7, 8, 9].map(|tag| one.send(1, tag, at(0, 8)).pending().unwrap());
     assert!(one.machine.wants_poll() && one.machine.under_way() == 3);
     assert_eq!(one.machine.cancel(&mut one.wire, sends[1]), Cancel::Done);
-    assert_eq!(one.take(sends[1]), Some(Err(Ended::Cancelled)));
+    assert_eq!(one.take(sends[1]), Some(Err(RequestError::Cancelled)));
     one.wire.room[1] = 16;
     one.did();
     assert!(one.advance());
@@ -246,25 +249,25 @@ fn a_waiting_send_can_be_cancelled() {
 /// A name in a packet is valid for one request, with that peer, in that state.
 #[test]
 fn a_request_is_found_by_its_name_alone() {
-    let mut one = One::with(Design::Mirror, OF_THREE, 8);
+    let mut one = One::with(MatchingDesign::Mirror, OF_THREE, 8);
     let sent = one.send(1, 7, at(0, 9_000)).pending().unwrap();
     let id = one.id(sent);
-    let told = State::Told;
+    let told = RequestState::Told;
     let machine = &one.machine;
     assert_eq!(machine.named(id, 1, told), Some(sent.index as usize));
     assert_eq!(machine.named(id, 2, told), None, "a request of another peer");
-    assert_eq!(machine.named(id, 1, State::Pushing), None, "another state");
+    assert_eq!(machine.named(id, 1, RequestState::Pushing), None, "another state");
     assert_eq!(machine.named(id + (1 << 20), 1, told), None, "another life");
     assert_eq!(machine.named(id + 1, 1, told), None, "another place");
     assert_eq!(machine.named_any(8), None, "no place");
     // A receive from any source belongs to its source once that is known.
     let post = one.post(None, None, apart(64, 9_000));
-    let rts = Packet { id: 3, a: 9_000, ..Packet::new(Kind::Rts) };
+    let rts = Packet { id: 3, a: 9_000, ..Packet::new(PacketKind::Rts) };
     one.comes(2, rts);
     one.advance();
     let id = one.id(post);
-    assert_eq!(one.machine.named(id, 2, State::Coming), Some(post.index as usize));
-    assert_eq!(one.machine.named(id, 1, State::Coming), None);
+    assert_eq!(one.machine.named(id, 2, RequestState::Coming), Some(post.index as usize));
+    assert_eq!(one.machine.named(id, 1, RequestState::Coming), None);
     assert_eq!(one.open(), 2);
 }
 
@@ -272,10 +275,10 @@ fn a_request_is_found_by_its_name_alone() {
 #[test]
 fn a_request_at_the_last_moment_is_answered() {
     for rank in 0..3 {
-        let mut one = One::with(Design::Mirror, OF_THREE, 8);
+        let mut one = One::with(MatchingDesign::Mirror, OF_THREE, 8);
         one.post(Some(rank), Some(7), at(64, 8));
         one.wire.asks_late = Some(rank as usize);
         assert!(one.rest());
-        assert_eq!(one.pushed(), [Kind::Post], "rank {rank}");
+        assert_eq!(one.pushed(), [PacketKind::Post], "rank {rank}");
     }
 }

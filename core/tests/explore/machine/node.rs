@@ -8,7 +8,8 @@ use std::ptr::NonNull;
 use tsumugi_core::mem;
 use tsumugi_core::msg::board::{Board, BoardShape};
 use tsumugi_core::msg::{
-    Entry, Logged, Machine, Mirrored, Peer, Request, Shape, Tables, Thresholds, Unexpected,
+    LoggedMessage, MessageMachine, MessagePeer, MessageShape, MessageTables, MirroredOffer,
+    RequestEntry, RequestId, Thresholds, UnexpectedMessage,
 };
 
 /// The memory of a board.
@@ -20,11 +21,11 @@ pub struct BoardMemory {
 
 /// The memory of a machine.
 pub struct Memory {
-    peers: Vec<Peer>,
-    requests: Vec<Entry>,
-    unexpected: Vec<Unexpected>,
-    log: Vec<Logged>,
-    mirror: Vec<Mirrored>,
+    peers: Vec<MessagePeer>,
+    requests: Vec<RequestEntry>,
+    unexpected: Vec<UnexpectedMessage>,
+    log: Vec<LoggedMessage>,
+    mirror: Vec<MirroredOffer>,
 }
 
 /// The operation that a request belongs to.
@@ -35,10 +36,10 @@ pub enum Use {
 }
 
 pub struct Node<'m> {
-    pub machine: Machine<'m>,
+    pub machine: MessageMachine<'m>,
     pub done: usize,
     pub sends: u8,
-    pub posts: Vec<(End, Option<Request>)>,
+    pub posts: Vec<(End, Option<RequestId>)>,
     pub uses: BTreeMap<u64, Use>,
     pub ended: Vec<Message>,
     pub is_dead: bool,
@@ -48,7 +49,7 @@ pub struct Node<'m> {
 }
 
 impl BoardMemory {
-    pub fn new(shape: &Shape) -> Self {
+    pub fn new(shape: &MessageShape) -> Self {
         let shape = BoardShape { peers: shape.peers, posts: REQUESTS as u32 };
         let layout = Layout::from_size_align(Board::memory_size(shape), Board::ALIGN).unwrap();
         // SAFETY: not empty.
@@ -70,20 +71,20 @@ impl Drop for BoardMemory {
 }
 
 impl Memory {
-    pub fn of(shape: &Shape) -> Self {
+    pub fn of(shape: &MessageShape) -> Self {
         Self {
-            peers: vec![Peer::EMPTY; shape.peers as usize],
-            requests: vec![Entry::EMPTY; REQUESTS],
-            unexpected: vec![Unexpected::EMPTY; shape.unexpected()],
-            log: vec![Logged::EMPTY; shape.log()],
-            mirror: vec![Mirrored::EMPTY; shape.mirrored()],
+            peers: vec![MessagePeer::EMPTY; shape.peers as usize],
+            requests: vec![RequestEntry::EMPTY; REQUESTS],
+            unexpected: vec![UnexpectedMessage::EMPTY; shape.unexpected()],
+            log: vec![LoggedMessage::EMPTY; shape.log()],
+            mirror: vec![MirroredOffer::EMPTY; shape.mirrored()],
         }
     }
 }
 
 impl<'m> Node<'m> {
     pub fn new(rank: mem::PeerIndex, real: &Real<'_>, memory: &'m mut Memory) -> Self {
-        let tables = Tables {
+        let tables = MessageTables {
             peers: &mut memory.peers,
             requests: &mut memory.requests,
             unexpected: &mut memory.unexpected,
@@ -105,8 +106,13 @@ impl<'m> Node<'m> {
             kernel_from: u32::MAX,
             ask_from: if real.by == By::Sender { 0 } else { u32::MAX },
         };
-        let machine =
-            Machine::new(mem::LocalRank(rank.0), real.shape(), real.design, thresholds, tables);
+        let machine = MessageMachine::new(
+            mem::LocalRank(rank.0),
+            real.shape(),
+            real.design,
+            thresholds,
+            tables,
+        );
         Self {
             machine: machine.unwrap(),
             done: 0,

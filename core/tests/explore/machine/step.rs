@@ -4,8 +4,8 @@ use super::REQUESTS;
 use super::world::{Work, World};
 use crate::program::PeerIndex;
 use crate::search::mix;
-use tsumugi_core::msg::Design;
-use tsumugi_core::msg::board::{Board, Standing};
+use tsumugi_core::msg::MatchingDesign;
+use tsumugi_core::msg::board::{Board, PostState};
 
 #[derive(Clone, Copy, Debug)]
 pub enum Step {
@@ -45,10 +45,10 @@ pub fn digest_of(board: &Board<'_>) -> u64 {
     let mut digest = 0;
     for index in 0..REQUESTS as u32 {
         let word = match board.standing(index) {
-            Standing::Posted => 0,
-            Standing::Claimed(rank) => 1 + u64::from(rank.0),
-            Standing::Done(arrival) => 8 + arrival.len,
-            Standing::Failed(_) => 4,
+            PostState::Posted => 0,
+            PostState::Claimed(rank) => 1 + u64::from(rank.0),
+            PostState::Done(arrival) => 8 + arrival.len,
+            PostState::Failed(_) => 4,
         };
         mix(&mut digest, word);
     }
@@ -63,7 +63,7 @@ impl World<'_, '_> {
             let from = part.as_ref().map_or(1, |part| part.start << 1);
             mix(&mut digest, from << 1 | u64::from(*has_claimed));
         }
-        if self.real.design == Design::Locked {
+        if self.real.design == MatchingDesign::Locked {
             for board in self.boards {
                 mix(&mut digest, digest_of(board));
             }

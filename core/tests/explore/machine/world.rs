@@ -10,8 +10,8 @@ use std::ops::Range;
 use tsumugi_core::mem;
 use tsumugi_core::msg::board::Board;
 use tsumugi_core::msg::{
-    Begun, Bytes, CallError, Claimed, Copy, Design, Ended, Job, Label, Pattern, Received, Side,
-    Wire as _,
+    Begun, CallError, Claimed, Copy, CopyJob, Label, LaneTransport as _, MatchingDesign,
+    MessageBytes, Pattern, ReceivedMessage, RequestError, SplitSide,
 };
 
 pub struct World<'w, 'm> {
@@ -25,7 +25,7 @@ pub struct World<'w, 'm> {
 /// A copy under way.
 pub struct Work {
     pub rank: PeerIndex,
-    pub job: Job,
+    pub job: CopyJob,
     /// For a copy by both sides: the part that this side has claimed, and whether it has claimed
     /// any.
     pub part: Option<Range<u64>>,
@@ -65,7 +65,7 @@ impl World<'_, '_> {
             }
             if self.real.judged.program.mortal == Some(rank) {
                 steps.push(Step::Die { rank });
-                if self.real.design == Design::Locked {
+                if self.real.design == MatchingDesign::Locked {
                     steps.push(Step::DieLocking { rank, of: 0 });
                 }
             }
@@ -82,7 +82,7 @@ impl World<'_, '_> {
                     steps.push(Step::Lose { rank, peer: from });
                 }
             }
-            let may_be_done = self.real.design == Design::Locked
+            let may_be_done = self.real.design == MatchingDesign::Locked
                 && node.posts.iter().any(|post| post.0 == Ending::Open)
                 && digest_of(&self.boards[usize::from(rank)]) != node.seen;
             if node.machine.wants_poll() || net.has_news(rank) || may_be_done {
@@ -147,7 +147,7 @@ impl World<'_, '_> {
                 let message = rank << 4 | node.sends;
                 node.sends += 1;
                 let at = address_of_message(message);
-                let bytes = Bytes { at, len: real.size_of(message), in_reach: true };
+                let bytes = MessageBytes { at, len: real.size_of(message), in_reach: true };
                 let label = Label { context: 0, tag: tag.into() };
                 match node.machine.send(&mut end, mem::PeerIndex(to.into()), label, bytes) {
                     Ok(Begun::Done(())) => self.sent(rank, message),
@@ -162,7 +162,8 @@ impl World<'_, '_> {
                 let post = node.posts.len();
                 let source = from.map(|from| mem::PeerIndex(from.into()));
                 let pattern = Pattern { context: 0, source, tag: tag.map(u32::from) };
-                let into = Bytes { at: address_of_post(rank, post), len: LONG, in_reach: true };
+                let into =
+                    MessageBytes { at: address_of_post(rank, post), len: LONG, in_reach: true };
                 match node.machine.receive(&mut end, pattern, into) {
                     Ok(Begun::Done(received)) => {
                         node.posts.push((Ending::Open, None));
@@ -200,13 +201,16 @@ impl World<'_, '_> {
     }
 
     /// Claims the next part of a copy that both sides make, or ends it.
-    fn claim(&mut self, mut work: Work, (id, side): (u32, Side)) {
+    fn claim(&mut self, mut work: Work, (id, side): (u32, SplitSide)) {
         let Work { rank, job, .. } = work;
         let claimed = {
             let net = self.net.borrow();
             let split = net.split(rank, job.copy.peer, side);
             let claimed = split.claim(id, side, job.copy.len, PART);
-            if matches!(claimed, Claimed::Over(_)) && side == Side::Receiver && work.has_claimed {
+            if matches!(claimed, Claimed::Over(_))
+                && side == SplitSide::Receiver
+                && work.has_claimed
+            {
                 split.close();
             }
             claimed
@@ -272,13 +276,18 @@ impl World<'_, '_> {
         self.net.borrow_mut().closed.push(address_of_message(message));
     }
 
-    fn received(&mut self, rank: PeerIndex, post: usize, result: Result<Received, Ended>) {
+    fn received(
+        &mut self,
+        rank: PeerIndex,
+        post: usize,
+        result: Result<ReceivedMessage, RequestError>,
+    ) {
         let mut net = self.net.borrow_mut();
         let at = address_of_post(rank, post);
         net.closed.push(at);
         let entry = &mut self.nodes[usize::from(rank)].posts[post];
         entry.0 = match result {
-            Err(Ended::Cancelled) => Ending::Cancelled,
+            Err(RequestError::Cancelled) => Ending::Cancelled,
             Err(_) => Ending::Lost,
             Ok(received) => match net.content(at) {
                 None => {

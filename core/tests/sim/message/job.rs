@@ -30,7 +30,7 @@ use tsumugi_core::msg::*;
 /// The events that a run may have.
 #[derive(Clone, Copy)]
 pub struct Plan {
-    pub design: Design,
+    pub design: MatchingDesign,
     pub deaths: bool,
     /// The network is cut, ranks give each other up, and the cut heals. For two nodes.
     pub parts: bool,
@@ -60,8 +60,8 @@ struct Sent {
 struct Posted {
     by: usize,
     pattern: Pattern,
-    into: Bytes,
-    outcome: Option<Result<usize, Ended>>,
+    into: MessageBytes,
+    outcome: Option<Result<usize, RequestError>>,
     ended: u64,
 }
 
@@ -71,16 +71,16 @@ enum What {
 }
 
 struct Open {
-    request: Request,
+    request: RequestId,
     what: What,
     is_watched: bool,
 }
 
 struct Player<'m> {
-    machine: Machine<'m>,
+    machine: MessageMachine<'m>,
     open: Vec<Open>,
     /// The jobs, and whether each has claimed a part of a copy that both sides make.
-    jobs: Vec<(Job, bool)>,
+    jobs: Vec<(CopyJob, bool)>,
     is_asleep: bool,
     is_dead: bool,
     /// The ranks of which it has learned the loss.
@@ -114,7 +114,7 @@ pub struct Game<'m> {
 impl<'m> Game<'m> {
     pub fn new(
         plan: Plan,
-        shape: Shape,
+        shape: MessageShape,
         rooms: &'m mut [Room],
         boards: &'m [Board<'m>],
         post: Post<'m>,
@@ -143,7 +143,7 @@ impl<'m> Game<'m> {
         let halves_from = drawn(&[0, 300, u32::MAX]);
         let thresholds = Thresholds { alone_from, halves_from, ..thresholds };
         let players = rooms.iter_mut().enumerate().map(|(rank, room)| Player {
-            machine: Machine::new(
+            machine: MessageMachine::new(
                 LocalRank(rank as u32),
                 shape,
                 plan.design,
@@ -230,7 +230,7 @@ impl<'m> Game<'m> {
         self.seeded.below(bound)
     }
 
-    fn machine(&mut self, rank: usize) -> (&mut Machine<'m>, At<'_, 'm>) {
+    fn machine(&mut self, rank: usize) -> (&mut MessageMachine<'m>, At<'_, 'm>) {
         (&mut self.players[rank].machine, At { net: &mut self.net, me: rank })
     }
 

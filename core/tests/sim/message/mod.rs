@@ -11,11 +11,11 @@ use super::SEEDS;
 use job::{Game, Plan, Room, Wall};
 use post::{Bag, Post, ends_of, lanes_of};
 use tsumugi_conformance::Seeded;
-use tsumugi_core::msg::{Design, Shape};
+use tsumugi_core::msg::{MatchingDesign, MessageShape};
 use tsumugi_core::sim::check;
 
 const PLAIN: Plan = Plan {
-    design: Design::Mirror,
+    design: MatchingDesign::Mirror,
     deaths: false,
     parts: false,
     cancels: true,
@@ -30,7 +30,7 @@ const FETCHED: Plan = Plan { fetches: true, ..FAR };
 fn run(seed: u64, plan: Plan) {
     let mut seeded = Seeded(seed);
     let mut draw = |of: &[u32]| of[seeded.below(of.len() as u64) as usize];
-    let shape = Shape {
+    let shape = MessageShape {
         peers: draw(&[2, 2, 3, 6]),
         lines: if plan.tight { draw(&[8, 16]) } else { draw(&[16, 64]) },
         slots: draw(if plan.far { &[1, 4, 8, 32] } else { &[1, 4, 8] }),
@@ -66,21 +66,21 @@ fn messages_without_wildcards_and_cancels() {
 
 #[test]
 fn messages_with_two_copies() {
-    check(SEEDS.take(300), |seed| run(seed, Plan { design: Design::TwoCopy, ..PLAIN }));
+    check(SEEDS.take(300), |seed| run(seed, Plan { design: MatchingDesign::TwoCopy, ..PLAIN }));
 }
 
 #[test]
 fn messages_with_a_board() {
     check(SEEDS.take(600), |seed| {
         let deaths = seed % 4 == 3;
-        run(seed, Plan { design: Design::Locked, deaths, tight: seed % 3 == 0, ..PLAIN });
+        run(seed, Plan { design: MatchingDesign::Locked, deaths, tight: seed % 3 == 0, ..PLAIN });
     });
 }
 
 #[test]
 fn messages_with_little_room() {
     check(SEEDS.take(600), |seed| {
-        let design = if seed % 4 == 0 { Design::TwoCopy } else { Design::Mirror };
+        let design = if seed % 4 == 0 { MatchingDesign::TwoCopy } else { MatchingDesign::Mirror };
         run(seed, Plan { design, tight: true, ..PLAIN })
     });
 }
@@ -98,7 +98,8 @@ fn messages_between_nodes() {
 #[test]
 fn messages_between_nodes_with_long_ones_fetched() {
     check(SEEDS.take(600), |seed| {
-        let design = [Design::Mirror, Design::TwoCopy, Design::Locked][seed as usize % 3];
+        let design = [MatchingDesign::Mirror, MatchingDesign::TwoCopy, MatchingDesign::Locked]
+            [seed as usize % 3];
         let (deaths, tight) = (seed % 4 == 0, seed % 2 == 0);
         run(seed, Plan { design, deaths, tight, ..FETCHED });
     });
@@ -107,7 +108,8 @@ fn messages_between_nodes_with_long_ones_fetched() {
 #[test]
 fn messages_between_nodes_with_little_room() {
     check(SEEDS.take(600), |seed| {
-        let design = [Design::Mirror, Design::TwoCopy, Design::Locked][seed as usize % 3];
+        let design = [MatchingDesign::Mirror, MatchingDesign::TwoCopy, MatchingDesign::Locked]
+            [seed as usize % 3];
         run(seed, Plan { design, tight: true, ..FAR });
     });
 }
@@ -115,7 +117,7 @@ fn messages_between_nodes_with_little_room() {
 #[test]
 fn messages_between_nodes_with_other_designs() {
     check(SEEDS.take(300), |seed| {
-        let design = if seed % 2 == 0 { Design::TwoCopy } else { Design::Locked };
+        let design = if seed % 2 == 0 { MatchingDesign::TwoCopy } else { MatchingDesign::Locked };
         run(seed, Plan { design, ..FAR });
     });
 }
@@ -123,7 +125,8 @@ fn messages_between_nodes_with_other_designs() {
 #[test]
 fn messages_between_nodes_after_a_death() {
     check(SEEDS.take(600), |seed| {
-        let design = [Design::Mirror, Design::Mirror, Design::Locked][seed as usize % 3];
+        let design = [MatchingDesign::Mirror, MatchingDesign::Mirror, MatchingDesign::Locked]
+            [seed as usize % 3];
         run(seed, Plan { design, deaths: true, tight: seed % 2 == 0, ..FAR });
     });
 }
@@ -131,7 +134,8 @@ fn messages_between_nodes_after_a_death() {
 #[test]
 fn messages_between_nodes_that_give_each_other_up() {
     check(SEEDS, |seed| {
-        let design = [Design::Mirror, Design::Mirror, Design::Locked][seed as usize % 3];
+        let design = [MatchingDesign::Mirror, MatchingDesign::Mirror, MatchingDesign::Locked]
+            [seed as usize % 3];
         let (tight, fetches) = (seed % 2 == 0, seed % 5 == 0);
         run(seed, Plan { design, parts: true, tight, fetches, ..FAR });
     });
@@ -145,9 +149,9 @@ fn messages_on_any_kind_of_network() {
         let mut is_one_in = |count| kind.below(count) == 0;
         let (is_two_copy, is_locked) = (is_one_in(8), is_one_in(4));
         let design = match (is_two_copy, is_locked) {
-            (true, _) => Design::TwoCopy,
-            (_, true) => Design::Locked,
-            _ => Design::Mirror,
+            (true, _) => MatchingDesign::TwoCopy,
+            (_, true) => MatchingDesign::Locked,
+            _ => MatchingDesign::Mirror,
         };
         let (deaths, cancels, wildcards) = (is_one_in(4), is_one_in(2), is_one_in(2));
         let (far, tight) = (is_one_in(2), is_one_in(2));
@@ -160,7 +164,7 @@ fn messages_on_any_kind_of_network() {
 #[cfg(debug_assertions)]
 fn planted_defects_are_caught() {
     let tight = Plan { tight: true, ..PLAIN };
-    let board = Plan { design: Design::Locked, ..PLAIN };
+    let board = Plan { design: MatchingDesign::Locked, ..PLAIN };
     all_are_caught(&[
         ("msg_k_ignored", PLAIN),
         ("msg_log_by_return_line", tight),

@@ -11,12 +11,13 @@ use std::collections::VecDeque;
 use tsumugi_conformance::Seeded;
 use tsumugi_core::mem::PeerIndex;
 use tsumugi_core::msg::{
-    Copy, INLINE_WORDS, Load, Mail, Offer, Packet, Returned, Shape, Side, Split, Wire,
+    Copy, INLINE_WORDS, LaneTransport, MessageShape, NetworkLanes, Offer, Packet, PacketLoad,
+    Returned, Split, SplitSide,
 };
 
 /// All connections between the ranks.
 pub struct Net<'m> {
-    pub shape: Shape,
+    pub shape: MessageShape,
     pub seeded: Seeded,
     /// The number of looks, out of 8, that see more than the look before.
     pub sight: u64,
@@ -66,7 +67,7 @@ pub fn address(rank: usize, in_reach: bool, offset: usize) -> u64 {
 }
 
 impl<'m> Net<'m> {
-    pub fn new(shape: Shape, post: Post<'m>, seed: u64) -> Self {
+    pub fn new(shape: MessageShape, post: Post<'m>, seed: u64) -> Self {
         let ranks = shape.peers as usize;
         let slots = (shape.slots * shape.slot_bytes) as usize;
         let way = || Way {
@@ -108,10 +109,10 @@ impl<'m> Net<'m> {
     }
 
     /// The word of the lane to a peer, or from it.
-    pub fn split(&self, me: usize, peer: PeerIndex, side: Side) -> &Split {
+    pub fn split(&self, me: usize, peer: PeerIndex, side: SplitSide) -> &Split {
         match side {
-            Side::Sender => &self.splits[me][peer.0 as usize],
-            Side::Receiver => &self.splits[peer.0 as usize][me],
+            SplitSide::Sender => &self.splits[me][peer.0 as usize],
+            SplitSide::Receiver => &self.splits[peer.0 as usize][me],
         }
     }
 
@@ -143,12 +144,12 @@ impl<'m> At<'_, 'm> {
         self.net.post.is_far(self.me, rank)
     }
 
-    fn mail(&mut self) -> &mut Mail<'m> {
+    fn mail(&mut self) -> &mut NetworkLanes<'m> {
         self.net.post.mail(self.me)
     }
 
     /// The lanes to other nodes, and this rank's memory.
-    fn mail_and_own(&mut self) -> (&mut Mail<'m>, Own<'_>) {
+    fn mail_and_own(&mut self) -> (&mut NetworkLanes<'m>, Own<'_>) {
         let Net { post, memory, .. } = &mut *self.net;
         let fetches = post.fetches();
         (post.mail(self.me), Own { memory: &mut memory[self.me], me: self.me, fetches })
@@ -182,7 +183,7 @@ impl<'m> At<'_, 'm> {
     }
 }
 
-impl Wire for At<'_, '_> {
+impl LaneTransport for At<'_, '_> {
     fn has_room(&mut self, to: PeerIndex, lines: u32) -> bool {
         if self.is_far(to) {
             return self.mail().has_room(to, lines);
@@ -198,15 +199,17 @@ impl Wire for At<'_, '_> {
         pushed + lines - taken <= size
     }
 
-    fn push(&mut self, to: PeerIndex, packet: &Packet, load: Load) {
+    fn push(&mut self, to: PeerIndex, packet: &Packet, load: PacketLoad) {
         if self.is_far(to) {
             let (mail, mut own) = self.mail_and_own();
             return mail.push(to, packet, load, &mut own);
         }
         let freight = match load {
-            Load::Empty => Freight::Nothing,
-            Load::Inline(at) => Freight::Bytes(self.net.bytes(at, packet.count.into()).to_vec()),
-            Load::Offer(offer) => Freight::Offer(offer),
+            PacketLoad::Empty => Freight::Nothing,
+            PacketLoad::Inline(at) => {
+                Freight::Bytes(self.net.bytes(at, packet.count.into()).to_vec())
+            }
+            PacketLoad::Offer(offer) => Freight::Offer(offer),
         };
         let size = self.net.shape.lines;
         let (way, number) = self.write(to);
@@ -358,11 +361,11 @@ impl Wire for At<'_, '_> {
     }
 
     fn split_to(&mut self, to: PeerIndex, id: u32) -> bool {
-        !self.is_far(to) && self.net.split(self.me, to, Side::Sender).open(id)
+        !self.is_far(to) && self.net.split(self.me, to, SplitSide::Sender).open(id)
     }
 
     fn split_from(&mut self, from: PeerIndex, id: u32) -> bool {
-        !self.is_far(from) && self.net.split(self.me, from, Side::Receiver).open(id)
+        !self.is_far(from) && self.net.split(self.me, from, SplitSide::Receiver).open(id)
     }
 
     fn copy(&mut self, copy: &Copy) {

@@ -4,12 +4,15 @@
 use super::job::Plan;
 use tsumugi_conformance::Seeded;
 use tsumugi_core::mem::PeerIndex;
-use tsumugi_core::msg::{Buffers, Chunk, FarLane, Mail, MailEnd, PARCEL_BYTES_MIN, Place, Shape};
+use tsumugi_core::msg::{
+    Buffers, ChunkPlace, LaneChunk, MessageShape, NetworkLane, NetworkLaneEnd, NetworkLanes,
+    PARCEL_BYTES_MIN,
+};
 use tsumugi_core::sync::mutant;
 
 /// The connections between ranks of different nodes.
 pub struct Post<'m> {
-    mails: Vec<Mail<'m>>,
+    mails: Vec<NetworkLanes<'m>>,
     /// The node of each rank.
     nodes: Vec<u64>,
     flying: Vec<Parcel>,
@@ -37,8 +40,8 @@ struct Parcel {
 
 /// Memory for all lanes of a rank: places for each, and chunks.
 pub struct Bag<'m> {
-    places: Vec<Vec<Place<'m>>>,
-    chunks: Vec<Chunk<'m>>,
+    places: Vec<Vec<ChunkPlace<'m>>>,
+    chunks: Vec<LaneChunk<'m>>,
 }
 
 /// A rank's own memory.
@@ -49,27 +52,27 @@ pub struct Own<'n> {
 }
 
 impl Bag<'_> {
-    pub fn of_all(shape: &Shape) -> Vec<Self> {
-        let places = || (0..FarLane::places(shape)).map(|_| None).collect();
+    pub fn of_all(shape: &MessageShape) -> Vec<Self> {
+        let places = || (0..NetworkLane::places(shape)).map(|_| None).collect();
         let bag = |_| Self {
             places: (0..shape.peers).map(|_| places()).collect(),
-            chunks: (0..chunks(shape)).map(|_| Chunk::EMPTY).collect(),
+            chunks: (0..chunks(shape)).map(|_| LaneChunk::EMPTY).collect(),
         };
         (0..shape.peers).map(bag).collect()
     }
 }
 
 /// The number of chunks that a rank can use at most.
-fn chunks(shape: &Shape) -> usize {
-    (shape.peers as usize + 1) * FarLane::places(shape)
+fn chunks(shape: &MessageShape) -> usize {
+    (shape.peers as usize + 1) * NetworkLane::places(shape)
 }
 
 pub fn lanes_of<'m>(
     bags: &'m mut [Bag<'m>],
-    shape: &Shape,
-) -> Vec<(Vec<FarLane<'m>>, &'m mut [Chunk<'m>])> {
+    shape: &MessageShape,
+) -> Vec<(Vec<NetworkLane<'m>>, &'m mut [LaneChunk<'m>])> {
     let lanes = |bag: &'m mut Bag<'m>| {
-        let lanes = bag.places.iter_mut().map(|places| FarLane::new(shape, places).unwrap());
+        let lanes = bag.places.iter_mut().map(|places| NetworkLane::new(shape, places).unwrap());
         (lanes.collect(), &mut bag.chunks[..])
     };
     bags.iter_mut().map(lanes).collect()
@@ -77,24 +80,29 @@ pub fn lanes_of<'m>(
 
 /// The ends of every rank, connected, for ranks on different nodes.
 pub fn ends_of<'m>(
-    lanes: &'m mut [(Vec<FarLane<'m>>, &'m mut [Chunk<'m>])],
-    shape: &Shape,
+    lanes: &'m mut [(Vec<NetworkLane<'m>>, &'m mut [LaneChunk<'m>])],
+    shape: &MessageShape,
 ) -> Vec<Ends<'m>> {
-    let ends = |(lanes, chunks): &'m mut (Vec<FarLane<'m>>, &'m mut [Chunk<'m>])| {
-        let ends = (0..shape.peers).map(|_| MailEnd::EMPTY).collect();
+    let ends = |(lanes, chunks): &'m mut (Vec<NetworkLane<'m>>, &'m mut [LaneChunk<'m>])| {
+        let ends = (0..shape.peers).map(|_| NetworkLaneEnd::EMPTY).collect();
         (ends, lanes.iter_mut().collect(), &mut **chunks)
     };
     lanes.iter_mut().map(ends).collect()
 }
 
 /// The ends of a rank, the lanes that the ends will use, and their chunks.
-type Ends<'m> = (Vec<MailEnd<'m>>, Vec<&'m mut FarLane<'m>>, &'m mut [Chunk<'m>]);
+type Ends<'m> = (Vec<NetworkLaneEnd<'m>>, Vec<&'m mut NetworkLane<'m>>, &'m mut [LaneChunk<'m>]);
 
 impl<'m> Post<'m> {
-    pub fn new(ends: &'m mut [Ends<'m>], shape: Shape, plan: Plan, seeded: &mut Seeded) -> Self {
+    pub fn new(
+        ends: &'m mut [Ends<'m>],
+        shape: MessageShape,
+        plan: Plan,
+        seeded: &mut Seeded,
+    ) -> Self {
         let mut mails = Vec::new();
         for (ends, lanes, chunks) in ends {
-            let mut mail = Mail::new(shape, ends).unwrap();
+            let mut mail = NetworkLanes::new(shape, ends).unwrap();
             mail.feed(chunks);
             for (rank, lane) in (0..).map(PeerIndex).zip(lanes.drain(..)) {
                 mail.connect(rank, lane);
@@ -142,7 +150,7 @@ impl<'m> Post<'m> {
         self.fetches
     }
 
-    pub fn mail(&mut self, me: usize) -> &mut Mail<'m> {
+    pub fn mail(&mut self, me: usize) -> &mut NetworkLanes<'m> {
         &mut self.mails[me]
     }
 
@@ -166,7 +174,7 @@ impl<'m> Post<'m> {
 
     /// Whether a rank has parcels that the network has not taken.
     pub fn has_unsent(&self, me: usize) -> bool {
-        self.mails.get(me).is_some_and(Mail::has_unsent)
+        self.mails.get(me).is_some_and(NetworkLanes::has_unsent)
     }
 
     /// Whether parcels are under way.

@@ -21,13 +21,13 @@ use std::ops::Range;
 use std::time::Duration;
 use tsumugi_conformance::Seeded;
 use tsumugi_core::am::{
-    BLOCK_PEERS, Bell, Block, Call, Event, Landing, Machine, Memory, Out, Peer, Shape, Slot,
-    Tables, has_rung,
+    AmEvent, AmMachine, AmMemory, AmOutput, AmPeer, AmShape, AmTables, BLOCK_PEERS, DoorbellOrder,
+    LandingBuffer, LaneBlock, PendingCall, StagingCell, has_rung,
 };
 use tsumugi_core::backend::LoadStore;
 use tsumugi_core::mem::{Access, LocalAddr, PeerIndex, Rank, Region, RemoteAddr};
 use tsumugi_core::op::Op;
-use tsumugi_core::sim::{self, Actor, Net, Node};
+use tsumugi_core::sim::{self, Actor, Net, SimNode};
 use tsumugi_core::sync::mapped::AtomicU64;
 use tsumugi_core::time::Instant;
 
@@ -49,7 +49,7 @@ pub(crate) struct Sizes {
     pub(crate) messages: u32,
     pub(crate) time_limits: bool,
     pub(crate) looks_again: bool,
-    pub(crate) bell: Bell,
+    pub(crate) bell: DoorbellOrder,
     /// Whether completions are reported late, and refused operations are overtaken.
     pub(crate) layered: bool,
 }
@@ -58,13 +58,13 @@ pub(crate) struct Sizes {
 pub(crate) struct Rooms<'m>(Vec<Room<'m>>);
 
 struct Room<'m> {
-    peers: Vec<Peer>,
+    peers: Vec<AmPeer>,
     /// The peers, including those that are connected later.
-    grown: Vec<Peer>,
-    block: [Block<'m>; 1],
-    calls: Vec<Call>,
-    slots: Vec<Slot>,
-    landings: Vec<Landing>,
+    grown: Vec<AmPeer>,
+    block: [LaneBlock<'m>; 1],
+    calls: Vec<PendingCall>,
+    slots: Vec<StagingCell>,
+    landings: Vec<LandingBuffer>,
 }
 
 /// All ranks of a network.
@@ -74,7 +74,7 @@ pub(crate) struct Actors<'m> {
 
 /// One of the ranks.
 pub(crate) struct Driven<'m> {
-    machine: Machine<'m>,
+    machine: AmMachine<'m>,
     /// The peer index of each rank.
     seats: Vec<u32>,
     /// Unconnected peers: index, address of this rank's lanes there, this rank's index there.
@@ -82,13 +82,13 @@ pub(crate) struct Driven<'m> {
     sizes: Sizes,
     /// The node of its group's rank 0.
     base: u32,
-    lanes: Vec<(&'m [AtomicU64], Shape)>,
+    lanes: Vec<(&'m [AtomicU64], AmShape)>,
     story: Story<'m>,
     seeded: Seeded,
     /// Operations that found the queue full.
     refused: VecDeque<Op>,
     /// Completions that the machine gets later, and when.
-    late: Vec<(Instant, Event)>,
+    late: Vec<(Instant, AmEvent)>,
     /// Tags of operations that have not completed.
     posted: BTreeSet<u64>,
     rung: bool,
@@ -100,12 +100,12 @@ pub(crate) struct Driven<'m> {
 impl Rooms<'_> {
     pub(crate) fn new(sizes: Sizes, nodes: u32) -> Self {
         let room = |node| Room {
-            peers: vec![Peer::EMPTY; sizes.near(node % sizes.ranks).len()],
-            grown: vec![Peer::EMPTY; sizes.near(node % sizes.ranks).len() + BLOCK_PEERS as usize],
-            block: [Block::EMPTY],
-            calls: vec![Call::EMPTY; sizes.calls],
-            slots: vec![Slot::EMPTY; sizes.staging],
-            landings: vec![Landing::EMPTY; sizes.landings],
+            peers: vec![AmPeer::EMPTY; sizes.near(node % sizes.ranks).len()],
+            grown: vec![AmPeer::EMPTY; sizes.near(node % sizes.ranks).len() + BLOCK_PEERS as usize],
+            block: [LaneBlock::EMPTY],
+            calls: vec![PendingCall::EMPTY; sizes.calls],
+            slots: vec![StagingCell::EMPTY; sizes.staging],
+            landings: vec![LandingBuffer::EMPTY; sizes.landings],
         };
         Self((0..nodes).map(room).collect())
     }
@@ -117,7 +117,7 @@ impl<'m> Actors<'m> {
         let seats: Vec<Vec<u32>> =
             (0..sizes.ranks).map(|own| sizes.seats(own, &mut drawn)).collect();
         let nodes = (0..net.config().nodes).map(|node| net.node(Rank(node)));
-        let allocate = |node: Node<'_>, bytes: usize, access| {
+        let allocate = |node: SimNode<'_>, bytes: usize, access| {
             node.allocate(bytes as u64, access).expect("four regions a node")
         };
         let lanes: Vec<Region> = nodes
@@ -138,14 +138,14 @@ impl<'m> Actors<'m> {
             let landing = allocate(node, sizes.landings * LANDING_BYTES, Access::Local);
             let user = allocate(node, Story::USER_BYTES, Access::Read);
             let own_lanes = words(node, &lanes[node.rank().0 as usize]);
-            let memory = Memory {
+            let memory = AmMemory {
                 lanes: own_lanes,
                 staging: words(node, &staging),
                 staging_at: LocalAddr { key: staging.key, offset: 0 },
                 landing_at: LocalAddr { key: landing.key, offset: 0 },
                 landing_bytes: LANDING_BYTES as u64,
             };
-            let tables = Tables {
+            let tables = AmTables {
                 peers: &mut room.peers,
                 calls: &mut room.calls,
                 slots: &mut room.slots,
@@ -153,7 +153,7 @@ impl<'m> Actors<'m> {
             };
             let (shape, near) = (sizes.shape(own), sizes.near(own));
             let seat = PeerIndex(own - near.start);
-            let mut machine = Machine::new(seat, shape, sizes.bell, memory, tables).unwrap();
+            let mut machine = AmMachine::new(seat, shape, sizes.bell, memory, tables).unwrap();
             let mut own_lanes = vec![(own_lanes, shape)];
             if let Some(region) = blocks.get(node.rank().0 as usize) {
                 let more = words(node, region);
@@ -237,11 +237,11 @@ impl<'m> Actors<'m> {
 }
 
 impl Driven<'_> {
-    fn drive(&mut self, node: &Node<'_>) {
+    fn drive(&mut self, node: &SimNode<'_>) {
         let now = node.now();
         self.complete_late(now);
         let rung = std::mem::take(&mut self.rung);
-        self.machine.handle(if rung { Event::Rang } else { Event::Tick }, now);
+        self.machine.handle(if rung { AmEvent::Rang } else { AmEvent::Tick }, now);
         // Each rank connects its peers at a time of its own.
         while !self.unmet.is_empty() && self.seeded.below(3) > 0 {
             let (seat, there, own) = self.unmet.swap_remove(0);
@@ -255,14 +255,14 @@ impl Driven<'_> {
         loop {
             while let Some(out) = self.machine.poll() {
                 match out {
-                    Out::Run(request) => {
+                    AmOutput::Run(request) => {
                         let later = self.story.serve(&mut self.machine, request, now, is_dead);
                         if let Some(later) = later {
                             node.wake_at(later, LOOK);
                         }
                     }
-                    Out::Done { token, result } => self.story.end(token, result, now, is_dead),
-                    Out::Released { token } => self.story.release(token),
+                    AmOutput::Done { token, result } => self.story.end(token, result, now, is_dead),
+                    AmOutput::Released { token } => self.story.release(token),
                 }
             }
             self.story.answer(&mut self.machine, now);
@@ -277,7 +277,7 @@ impl Driven<'_> {
         self.set_timers(node);
     }
 
-    fn post(&mut self, node: &Node<'_>) {
+    fn post(&mut self, node: &SimNode<'_>) {
         let operations_max =
             2 * self.sizes.staging + self.sizes.landings + self.sizes.ranks as usize;
         let mut left = self.refused.len();
@@ -313,8 +313,8 @@ impl Driven<'_> {
     }
 
     /// Delivers a completion to the machine.
-    fn complete(&mut self, event: Event, now: Instant) {
-        if let Event::Completed { tag, .. } = event {
+    fn complete(&mut self, event: AmEvent, now: Instant) {
+        if let AmEvent::Completed { tag, .. } = event {
             self.posted.remove(&tag.to_bits());
         }
         self.machine.handle(event, now);
@@ -328,7 +328,7 @@ impl Driven<'_> {
         }
     }
 
-    fn set_timers(&mut self, node: &Node<'_>) {
+    fn set_timers(&mut self, node: &SimNode<'_>) {
         let now = node.now();
         if let Some(deadline) = self.machine.next_deadline()
             && self.alarm.is_none_or(|alarm| deadline < alarm)
@@ -348,11 +348,11 @@ impl Driven<'_> {
 }
 
 impl Actor for Driven<'_> {
-    fn on_event(&mut self, node: &Node<'_>, event: sim::Event) {
+    fn on_event(&mut self, node: &SimNode<'_>, event: sim::SimEvent) {
         let now = node.now();
         match event {
-            sim::Event::Completed(done) => {
-                let event = Event::Completed { tag: done.tag, result: done.result };
+            sim::SimEvent::Completed(done) => {
+                let event = AmEvent::Completed { tag: done.tag, result: done.result };
                 if self.sizes.layered && self.seeded.below(3) == 0 {
                     let due = now + Duration::from_nanos(self.seeded.below(50_000));
                     self.late.push((due, event));
@@ -361,16 +361,16 @@ impl Actor for Driven<'_> {
                     self.complete(event, now);
                 }
             }
-            sim::Event::Bell(_) => self.rung = true,
-            sim::Event::PeerLost(lost) => {
+            sim::SimEvent::Bell(_) => self.rung = true,
+            sim::SimEvent::PeerLost(lost) => {
                 let peer = lost.0.wrapping_sub(self.base);
                 if peer < self.sizes.ranks {
                     let seat = self.seats[peer as usize];
-                    self.machine.handle(Event::Lost(PeerIndex(seat)), now);
+                    self.machine.handle(AmEvent::Lost(PeerIndex(seat)), now);
                 }
             }
-            sim::Event::Timer(ALARM) => self.alarm = None,
-            sim::Event::Timer(LAND) => self.will_look = false,
+            sim::SimEvent::Timer(ALARM) => self.alarm = None,
+            sim::SimEvent::Timer(LAND) => self.will_look = false,
             _ => {}
         }
         if self.busy_until <= now {
@@ -381,9 +381,9 @@ impl Actor for Driven<'_> {
 
 impl Sizes {
     /// The shape of a rank's lanes for the ranks that it knows from the start.
-    fn shape(self, own: u32) -> Shape {
+    fn shape(self, own: u32) -> AmShape {
         let (cells, later_cells) = (self.cells, (self.cells / 2).max(1));
-        Shape { peers: self.near(own).len() as u32, cells, later_cells }
+        AmShape { peers: self.near(own).len() as u32, cells, later_cells }
     }
 
     /// The range of those ranks, which contains the rank itself.
@@ -405,7 +405,7 @@ impl Sizes {
 }
 
 /// A region as its owner reads it.
-fn words<'n>(node: Node<'n>, region: &Region) -> &'n [AtomicU64] {
+fn words<'n>(node: SimNode<'n>, region: &Region) -> &'n [AtomicU64] {
     let addr = LocalAddr { key: region.key, offset: 0 };
     let base = node.local(addr, region.bytes).expect("registered");
     // SAFETY: zero bytes that live as long as the network, aligned like a

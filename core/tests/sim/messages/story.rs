@@ -7,8 +7,8 @@ use super::rank::{LANDING_BYTES, Sizes};
 use std::time::Duration;
 use tsumugi_conformance::Seeded;
 use tsumugi_core::am::{
-    Answer, Body, CallError, HandlerId, Incoming, Inline, Machine, Payload, ReplyTo, SendError,
-    Token,
+    AmMachine, CallError, CallPayload, HandlerAnswer, HandlerId, Incoming, Inline, ReplyTo,
+    RequestBody, SendError, Token,
 };
 use tsumugi_core::mem::{LocalAddr, PeerIndex, Rank};
 use tsumugi_core::sync::mapped::{AtomicU64, Ordering};
@@ -106,7 +106,7 @@ impl<'m> Story<'m> {
     }
 
     /// Sends as much as there is room for.
-    pub(super) fn send(&mut self, machine: &mut Machine<'_>, seeded: &mut Seeded, now: Instant) {
+    pub(super) fn send(&mut self, machine: &mut AmMachine<'_>, seeded: &mut Seeded, now: Instant) {
         while self.to_send > 0 && !self.is_stuck {
             let to =
                 (self.rank + seeded.below(u64::from(self.fan)) as u32) % self.sent.len() as u32;
@@ -128,7 +128,7 @@ impl<'m> Story<'m> {
                     let payload = self.long(free, &content(self.rank, to, self.sent(to), more));
                     machine.call(seat, handler, payload, deadline).map(Some)
                 }
-                _ => machine.call(seat, handler, Payload::Inline(&bytes), deadline).map(Some),
+                _ => machine.call(seat, handler, CallPayload::Inline(&bytes), deadline).map(Some),
             };
             match sent {
                 Ok(token) => {
@@ -155,15 +155,15 @@ impl<'m> Story<'m> {
     /// Handles a request; replies at once or when it is due.
     pub(super) fn serve(
         &mut self,
-        machine: &mut Machine<'_>,
+        machine: &mut AmMachine<'_>,
         request: Incoming,
         now: Instant,
         is_dead: impl Fn(u32) -> bool,
     ) -> Option<Instant> {
         let from = request.from.0;
         let bytes = match &request.body {
-            Body::Inline(inline) => inline.to_vec(),
-            Body::Landed(landed) => {
+            RequestBody::Inline(inline) => inline.to_vec(),
+            RequestBody::Landed(landed) => {
                 let start = landed.index() * LANDING_BYTES / 8;
                 let words = self.landing[start..][..LANDING_BYTES / 8].iter();
                 let all = words.flat_map(|word| word.load(Ordering::Relaxed).to_le_bytes());
@@ -177,7 +177,7 @@ impl<'m> Story<'m> {
         // A long request of a rank that has died is skipped, since its payload is gone.
         assert!(id == next || id > next && is_dead(from), "{id} from {from} comes before {next}");
         self.handled[from as usize] = id + 1;
-        if let Body::Landed(landed) = request.body {
+        if let RequestBody::Landed(landed) = request.body {
             machine.release(landed);
         }
         let mut reply_to = request.reply_to?;
@@ -189,18 +189,18 @@ impl<'m> Story<'m> {
                 self.unanswered.push(Deferred { reply_to, value, due });
                 return Some(due);
             }
-            ECHO => machine.reply(reply_to, &Answer::Value(value)),
-            _ => machine.reply(reply_to, &Answer::UnknownHandler),
+            ECHO => machine.reply(reply_to, &HandlerAnswer::Value(value)),
+            _ => machine.reply(reply_to, &HandlerAnswer::UnknownHandler),
         }
         .expect("inside a handler there is room");
         None
     }
 
     /// Sends the replies that are due, as far as there is room.
-    pub(super) fn answer(&mut self, machine: &mut Machine<'_>, now: Instant) {
+    pub(super) fn answer(&mut self, machine: &mut AmMachine<'_>, now: Instant) {
         for Deferred { reply_to, value, due } in std::mem::take(&mut self.unanswered) {
             let reply_to = match due <= now {
-                true => machine.reply(reply_to, &Answer::Value(value)).err(),
+                true => machine.reply(reply_to, &HandlerAnswer::Value(value)).err(),
                 false => Some(reply_to),
             };
             self.unanswered.extend(reply_to.map(|reply_to| Deferred { reply_to, value, due }));
@@ -251,7 +251,7 @@ impl<'m> Story<'m> {
         }
     }
 
-    fn long(&self, block: usize, bytes: &[u8]) -> Payload<'static> {
+    fn long(&self, block: usize, bytes: &[u8]) -> CallPayload<'static> {
         let start = block * LANDING_BYTES;
         for (word, bytes) in self.user[start / 8..].iter().zip(bytes.chunks(8)) {
             let mut value = [0; 8];
@@ -259,7 +259,7 @@ impl<'m> Story<'m> {
             word.store(u64::from_le_bytes(value), Ordering::Relaxed);
         }
         let from = LocalAddr { offset: start as u64, ..self.user_at };
-        Payload::Long { from, bytes: bytes.len() as u64 }
+        CallPayload::Long { from, bytes: bytes.len() as u64 }
     }
 }
 

@@ -8,7 +8,7 @@ use tsumugi_conformance::Seeded;
 use tsumugi_core::backend::Domain;
 use tsumugi_core::mem::{Access, Region};
 use tsumugi_core::op::Kind;
-use tsumugi_core::sim::{Actor, Event as Told, Node};
+use tsumugi_core::sim::{Actor, SimEvent as Told, SimNode};
 use tsumugi_gas::address::GlobalAddr;
 use tsumugi_gas::error::AccessError;
 use tsumugi_gas::machine::MachineOutput;
@@ -309,7 +309,7 @@ impl Program<'_, '_> {
 }
 
 impl Actor for Program<'_, '_> {
-    fn on_event(&mut self, _: &Node<'_>, event: Told) {
+    fn on_event(&mut self, _: &SimNode<'_>, event: Told) {
         self.party.on_event(event);
         self.take_outs();
         self.act();

@@ -1,7 +1,7 @@
 use super::*;
 use std::net::TcpListener;
 use std::time::Instant;
-use tsumugi_backends::boot::card::Head;
+use tsumugi_backends::boot::card::CardHead;
 use tsumugi_backends::boot::tcp::{Client, Secret, Server};
 use tsumugi_core::boot::Bootstrap;
 
@@ -31,9 +31,9 @@ fn doors() -> (Server, Vec<Arc<LazyBootstrap>>) {
     (server, doors)
 }
 
-fn card(rank: u32) -> Card {
-    let head = Head { node: 1 + u64::from(rank / 2), token: 0, network: 7 };
-    Card { head, host: format!("host {}", rank / 2), network: vec![rank as u8; 9] }
+fn card(rank: u32) -> RankCard {
+    let head = CardHead { node: 1 + u64::from(rank / 2), token: 0, network: 7 };
+    RankCard { head, host: format!("host {}", rank / 2), network: vec![rank as u8; 9] }
 }
 
 /// Polls until the card has come, as a rail does.

@@ -4,7 +4,7 @@ use super::*;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
-use tsumugi_core::backend::Draw;
+use tsumugi_core::random::SplitMix64;
 use tsumugi_core::sim::check;
 
 const LIMIT: u32 = 5000;
@@ -43,7 +43,7 @@ type Travel = (u32, u64, u32, u32, Packet);
 
 /// A job of some nodes in a network.
 struct World {
-    draw: Draw,
+    draw: SplitMix64,
     nodes: Vec<Node>,
     cuts: Vec<Cut>,
     wire: BinaryHeap<Reverse<Travel>>,
@@ -62,7 +62,7 @@ impl World {
         };
         let nodes = (0..nodes).map(node).collect();
         let (cuts, wire) = (Vec::new(), BinaryHeap::new());
-        Self { draw: Draw::new(seed), nodes, cuts, wire, sent: 0, now: 0 }
+        Self { draw: SplitMix64::new(seed), nodes, cuts, wire, sent: 0, now: 0 }
     }
 
     fn send(&mut self, from: u32, to: u32, packet: Packet) {

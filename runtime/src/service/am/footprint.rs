@@ -26,11 +26,11 @@ pub struct Footprint {
 /// Computes the memory for a job of `ranks` ranks from the types.
 pub fn footprint(ranks: u32) -> Footprint {
     let lanes = |peers| shape(peers, ranks).memory_size();
-    let peer = size_of::<am::Peer>() + size_of::<VecDeque<Waker>>() + PEER_BYTES;
-    let calls = CALLS_MAX * (size_of::<am::Call>() + size_of::<CallEntry>());
-    let staging = STAGING_CELLS * (size_of::<am::Slot>() + am::CELL_BYTES);
+    let peer = size_of::<am::AmPeer>() + size_of::<VecDeque<Waker>>() + PEER_BYTES;
+    let calls = CALLS_MAX * (size_of::<am::PendingCall>() + size_of::<CallEntry>());
+    let staging = STAGING_CELLS * (size_of::<am::StagingCell>() + am::CELL_BYTES);
     Footprint {
-        bytes: calls + staging + LANDINGS * size_of::<am::Landing>() + outbound::footprint(),
+        bytes: calls + staging + LANDINGS * size_of::<am::LandingBuffer>() + outbound::footprint(),
         later_bytes: LANDINGS * LANDING_BYTES,
         rank_bytes: peer,
         lane_bytes: (lanes(65) - lanes(1)).div_ceil(64),

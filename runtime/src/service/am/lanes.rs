@@ -1,14 +1,14 @@
 //! The lanes of a rank: their number, their memory, and other sizes of calls.
 
 use std::ptr::NonNull;
-use tsumugi_core::am::Shape;
+use tsumugi_core::am::AmShape;
 use tsumugi_core::sync::mapped::AtomicU64 as Word;
 
 /// The lanes of a rank with `peers` neighbours. Lanes to other nodes have fewer
 /// cells the more ranks the job has.
-pub(super) fn shape(peers: u32, ranks: u32) -> Shape {
-    let later = (LATER_CELLS / ranks.max(1)).clamp(4, Shape::CELLS);
-    Shape { peers, cells: Shape::CELLS, later_cells: 1 << later.ilog2() }
+pub(super) fn shape(peers: u32, ranks: u32) -> AmShape {
+    let later = (LATER_CELLS / ranks.max(1)).clamp(4, AmShape::CELLS);
+    AmShape { peers, cells: AmShape::CELLS, later_cells: 1 << later.ilog2() }
 }
 
 /// The block as words.

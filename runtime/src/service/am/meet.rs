@@ -25,7 +25,7 @@ use crate::leaked_slice::{give_back, lend, zeroes};
 use std::collections::VecDeque;
 use std::ptr::NonNull;
 use std::sync::PoisonError;
-use tsumugi_core::am::{self, BLOCK_PEERS, Event};
+use tsumugi_core::am::{self, AmEvent, BLOCK_PEERS};
 use tsumugi_core::mem::Rank;
 use tsumugi_core::mem::{Access, AddrError, PeerIndex, Region, RegisterError, RemoteAddr};
 use tsumugi_core::sync::Ordering;
@@ -53,7 +53,7 @@ impl Am {
         state.to_greet.push_back(peer);
         if !self.is_alive(rank) {
             // Its death may have been declared before it was a peer.
-            state.machine.handle(Event::Lost(peer), Instant::ZERO);
+            state.machine.handle(AmEvent::Lost(peer), Instant::ZERO);
         }
         Ok(peer)
     }
@@ -114,8 +114,8 @@ impl Am {
         // job.
         let lanes = unsafe { words(at, bytes) };
         let (had_peers, had_blocks) = (state.peer_table.len(), state.blocks.len());
-        let (peers, peers_lent) = lend(vec![am::Peer::EMPTY; had_peers + BLOCK_PEERS as usize]);
-        let (blocks, blocks_lent) = lend(vec![am::Block::EMPTY; had_blocks + 1]);
+        let (peers, peers_lent) = lend(vec![am::AmPeer::EMPTY; had_peers + BLOCK_PEERS as usize]);
+        let (blocks, blocks_lent) = lend(vec![am::LaneBlock::EMPTY; had_blocks + 1]);
         let grown = state.machine.grow(lanes, peers, blocks);
         grown.unwrap_or_else(|error| panic!("{error}"));
         (state.peer_table, state.blocks) = (peers_lent, blocks_lent);

@@ -6,7 +6,9 @@ use super::state::{Am, AmState, Function};
 use crate::panic;
 use std::mem::take;
 use std::sync::{MutexGuard, PoisonError};
-use tsumugi_core::am::{Answer, Body, Event, HandlerId, Incoming, Message, Out, SendError};
+use tsumugi_core::am::{
+    AmEvent, AmOutput, HandlerAnswer, HandlerId, Incoming, Message, RequestBody, SendError,
+};
 use tsumugi_core::backend::execute;
 use tsumugi_core::mem::PeerIndex;
 use tsumugi_core::mem::{AddrError, Rank};
@@ -31,12 +33,12 @@ impl Am {
         if self.deaths.take(&self.member) {
             for peer in state.peers.all() {
                 if !self.is_alive(state.peers.rank(peer)) {
-                    state.machine.handle(Event::Lost(peer), Instant::ZERO);
+                    state.machine.handle(AmEvent::Lost(peer), Instant::ZERO);
                 }
             }
         }
         self.meet(&mut state);
-        state.machine.handle(Event::Rang, self.deadline.now());
+        state.machine.handle(AmEvent::Rang, self.deadline.now());
         self.deadline.note(state.machine.next_deadline(), &self.member);
         let is_owed = state.reply_owed();
         drop(state);
@@ -70,11 +72,11 @@ impl Am {
             };
             (done, looked_again) = (done + 1, false);
             match out {
-                Out::Run(request) => {
+                AmOutput::Run(request) => {
                     drop(state);
                     self.run(request);
                 }
-                Out::Done { token, result } => {
+                AmOutput::Done { token, result } => {
                     let (waker, kept) = state.end(token, result);
                     drop(state);
                     drop(kept);
@@ -82,7 +84,7 @@ impl Am {
                         waker.wake();
                     }
                 }
-                Out::Released { token } => {
+                AmOutput::Released { token } => {
                     let kept = state.calls[token.index()].kept.take();
                     drop(state);
                     drop(kept);
@@ -105,21 +107,21 @@ impl Am {
         let function = functions.get(&handler.0).cloned();
         drop(functions);
         let bytes = match &body {
-            Body::Inline(inline) => &**inline,
+            RequestBody::Inline(inline) => &**inline,
             // SAFETY: a landing buffer, which the machine's own get has filled;
             // nothing else writes it until it is released.
-            Body::Landed(landed) => unsafe {
+            RequestBody::Landed(landed) => unsafe {
                 let start = self.landing.add(landed.index() * LANDING_BYTES);
                 std::slice::from_raw_parts(start.as_ptr(), landed.bytes as usize)
             },
         };
         let answer = match function.as_deref() {
-            None => Some(Answer::UnknownHandler),
+            None => Some(HandlerAnswer::UnknownHandler),
             Some(Function::Here(function)) => {
                 let wants_reply = reply_to.is_some();
                 let message = Message { from, handler, bytes, wants_reply };
                 let call = || tsumugi_ult::callback(|| function(message));
-                Some(self.contain(handler, call).unwrap_or(Answer::Failed))
+                Some(self.contain(handler, call).unwrap_or(HandlerAnswer::Failed))
             }
             Some(Function::Elsewhere(function)) => {
                 if let Some(reply_to) = &mut reply_to {
@@ -132,7 +134,7 @@ impl Am {
             }
         };
         let mut state = self.lock();
-        if let Body::Landed(landed) = body {
+        if let RequestBody::Landed(landed) = body {
             state.machine.release(landed);
         }
         if let (Some(answer), Some(reply_to)) = (answer, reply_to) {
@@ -178,7 +180,7 @@ impl Am {
                 return posted;
             }
             for (op, event) in ops.iter().flatten().zip(&mut ended) {
-                *event = Some(Event::Completed { tag: op.tag, result: self.carry_out(op) });
+                *event = Some(AmEvent::Completed { tag: op.tag, result: self.carry_out(op) });
                 posted += 1;
             }
         }
@@ -194,7 +196,7 @@ impl Am {
                 state.machine.handle(event, Instant::ZERO);
             }
             let count = far.take_ended(|tag, result| {
-                state.machine.handle(Event::Completed { tag, result }, Instant::ZERO);
+                state.machine.handle(AmEvent::Completed { tag, result }, Instant::ZERO);
             });
             posted += count;
             has_ended |= count > 0;
@@ -209,7 +211,7 @@ impl Am {
             drop(state);
             for (op, event) in ops.iter().flatten().zip(&mut ended) {
                 if far.is_near(op.remote.rank) {
-                    *event = Some(Event::Completed { tag: op.tag, result: self.carry_out(op) });
+                    *event = Some(AmEvent::Completed { tag: op.tag, result: self.carry_out(op) });
                     posted += 1;
                 } else {
                     posted += usize::from(far.begin(op));

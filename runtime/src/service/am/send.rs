@@ -7,7 +7,9 @@ use std::any::Any;
 use std::collections::VecDeque;
 use std::ptr::NonNull;
 use std::time::Duration;
-use tsumugi_core::am::{Answer, CallError, HandlerId, Inline, Payload, ReplyTo, SendError};
+use tsumugi_core::am::{
+    CallError, CallPayload, HandlerAnswer, HandlerId, Inline, ReplyTo, SendError,
+};
 use tsumugi_core::mem::PeerIndex;
 use tsumugi_core::mem::{AddrError, Rank};
 use tsumugi_core::sync::{Ordering, UnsafeCell};
@@ -21,7 +23,7 @@ impl Am {
         &self,
         to: Rank,
         handler: HandlerId,
-        payload: Payload<'_>,
+        payload: CallPayload<'_>,
         kept: Option<Box<dyn Any + Send>>,
         limit: Option<Duration>,
     ) -> Result<Inline, Error> {
@@ -69,7 +71,7 @@ impl Am {
     }
 
     /// Sends the answer of a call that its handler has deferred.
-    pub fn answer(&self, reply_to: ReplyTo, answer: &Answer) {
+    pub fn answer(&self, reply_to: ReplyTo, answer: &HandlerAnswer) {
         let mut owed = Some(reply_to);
         loop {
             let mut state = self.lock();
@@ -94,7 +96,7 @@ impl Am {
 
     /// Keeps the answer of a ULT that was cut off: the threads that pump send it.
     #[cold]
-    fn owe(&self, reply_to: ReplyTo, answer: Answer) {
+    fn owe(&self, reply_to: ReplyTo, answer: HandlerAnswer) {
         self.lock().owed.push((reply_to, answer));
         self.stir();
     }

@@ -21,8 +21,8 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 use tsumugi_core::am::{
-    self, Answer, Bell, CallError, HandlerId, Inline, Machine, Message, ReplyTo, SendError, Shape,
-    Token,
+    self, AmMachine, AmShape, CallError, DoorbellOrder, HandlerAnswer, HandlerId, Inline, Message,
+    ReplyTo, SendError, Token,
 };
 use tsumugi_core::completion::Why;
 use tsumugi_core::mem::Rank;
@@ -35,7 +35,7 @@ use tsumugi_pvas::{Direct, Member};
 /// The function that a message calls.
 pub enum Function {
     /// Runs on the thread that takes the message, and must not block.
-    Here(Box<dyn Fn(Message<'_>) -> Answer + Send + Sync>),
+    Here(Box<dyn Fn(Message<'_>) -> HandlerAnswer + Send + Sync>),
     /// Takes the message to another thread, and with it the duty to answer.
     Elsewhere(Box<Start>),
 }
@@ -50,7 +50,7 @@ pub struct Am {
     pub(super) direct: Direct,
     /// The carrier of operations to ranks of other nodes, if there are any.
     pub(super) far: OnceLock<RemoteOps>,
-    pub(super) shape: Shape,
+    pub(super) shape: AmShape,
     pub(super) lanes: &'static [Word],
     /// Regions of the lanes, the staging cells and the landing buffers.
     pub(super) regions: [Region; 3],
@@ -70,7 +70,7 @@ pub struct Am {
 
 /// The state under the lock. The machine and its tables name peers by their indices.
 pub(super) struct AmState {
-    pub(super) machine: Machine<'static>,
+    pub(super) machine: AmMachine<'static>,
     pub(super) peers: Peers,
     /// Peers to which a greeting is to be sent, and greetings for which there was no
     /// memory.
@@ -82,13 +82,13 @@ pub(super) struct AmState {
     pub(super) stuck: Vec<VecDeque<Stuck>>,
     pub(super) stuck_len: usize,
     /// Answers of ULTs that were cut off before there was room.
-    pub(super) owed: Vec<(ReplyTo, Answer)>,
+    pub(super) owed: Vec<(ReplyTo, HandlerAnswer)>,
     /// The rank has ended: no thread pumps any more.
     pub(super) has_ended: bool,
     /// Operations on other nodes have ended since waiters were last woken.
     pub(super) has_room: bool,
-    pub(super) peer_table: LeakedSlice<am::Peer>,
-    pub(super) blocks: LeakedSlice<am::Block<'static>>,
+    pub(super) peer_table: LeakedSlice<am::AmPeer>,
+    pub(super) blocks: LeakedSlice<am::LaneBlock<'static>>,
     pub(super) regions: Vec<Region>,
     pub(super) _tables: LeakedTables,
 }
@@ -115,7 +115,8 @@ pub(super) struct WaitingCall {
 }
 
 /// The machine's tables that do not grow, freed with the state.
-type LeakedTables = (LeakedSlice<am::Call>, LeakedSlice<am::Slot>, LeakedSlice<am::Landing>);
+type LeakedTables =
+    (LeakedSlice<am::PendingCall>, LeakedSlice<am::StagingCell>, LeakedSlice<am::LandingBuffer>);
 
 // SAFETY: `landing` is memory that stays mapped; the pointers in the entries are
 // only used under the lock, while their callers wait.
@@ -151,20 +152,20 @@ impl Am {
         // job.
         let (lanes, staging) =
             unsafe { (words(lanes, lanes_bytes), words(staging, staging_bytes)) };
-        let (peers, peers_lent) = lend(vec![am::Peer::EMPTY; shape.peers as usize]);
-        let (calls, calls_lent) = lend(vec![am::Call::EMPTY; CALLS_MAX]);
-        let (slots, slots_lent) = lend(vec![am::Slot::EMPTY; STAGING_CELLS]);
-        let (landings, landings_lent) = lend(vec![am::Landing::EMPTY; LANDINGS]);
-        let memory = am::Memory {
+        let (peers, peers_lent) = lend(vec![am::AmPeer::EMPTY; shape.peers as usize]);
+        let (calls, calls_lent) = lend(vec![am::PendingCall::EMPTY; CALLS_MAX]);
+        let (slots, slots_lent) = lend(vec![am::StagingCell::EMPTY; STAGING_CELLS]);
+        let (landings, landings_lent) = lend(vec![am::LandingBuffer::EMPTY; LANDINGS]);
+        let memory = am::AmMemory {
             lanes,
             staging,
             staging_at: LocalAddr { key: staging_region.key, offset: 0 },
             landing_at: LocalAddr { key: landing_region.key, offset: 0 },
             landing_bytes: LANDING_BYTES as u64,
         };
-        let tables = am::Tables { peers, calls, slots, landings };
+        let tables = am::AmTables { peers, calls, slots, landings };
         // The doorbell after the cell: another thread may carry out each of them.
-        let machine = Machine::new(near(own), shape, Bell::AfterCell, memory, tables)
+        let machine = AmMachine::new(near(own), shape, DoorbellOrder::AfterCell, memory, tables)
             .unwrap_or_else(|error| panic!("{error}"));
         Ok(Self {
             member: member.clone(),

@@ -11,7 +11,7 @@ use std::ptr::NonNull;
 use tsumugi_core::completion::Why;
 use tsumugi_core::mem::PeerIndex;
 use tsumugi_core::mem::Rank;
-use tsumugi_core::msg::{self, Begun, Bytes, INLINE_BYTES_MAX, Label, Pattern, Request};
+use tsumugi_core::msg::{self, Begun, INLINE_BYTES_MAX, Label, MessageBytes, Pattern, RequestId};
 use tsumugi_core::wait::Wait;
 use tsumugi_ult::Here;
 
@@ -127,7 +127,7 @@ impl Messages {
                 Short::Posted(request) => return Ok(Under::Way(request, room)),
                 Short::Received { tag, bytes } => {
                     let (len, truncated) = (u64::from(bytes), bytes as usize > room);
-                    let received = msg::Received { source, tag, len, truncated };
+                    let received = msg::ReceivedMessage { source, tag, len, truncated };
                     return Ok(Under::Ended(received_of(received, room)));
                 }
                 Short::Other => {}
@@ -163,7 +163,7 @@ impl Messages {
     #[inline(never)]
     fn send_short(&self, to: Rank, label: Label, at: *const u8, bytes: usize) -> bool {
         // It does not matter where such a buffer lies.
-        let from = Bytes { at: at as u64, len: bytes as u64, in_reach: false };
+        let from = MessageBytes { at: at as u64, len: bytes as u64, in_reach: false };
         if bytes > INLINE_BYTES_MAX {
             return false;
         }
@@ -221,7 +221,9 @@ impl Messages {
             return Short::Other;
         };
         let short = match machine.receive_next(near, &pattern, into) {
-            Some(msg::Received { tag, len, .. }) => Short::Received { tag, bytes: len as u32 },
+            Some(msg::ReceivedMessage { tag, len, .. }) => {
+                Short::Received { tag, bytes: len as u32 }
+            }
             None => {
                 let post = machine.post_short(near, &pattern, into);
                 post.map_or(Short::Other, Short::Posted)
@@ -241,7 +243,7 @@ impl Messages {
         pattern: Pattern<Rank>,
         at: *mut u8,
         room: usize,
-    ) -> Result<Begun<msg::Received<Rank>>, MessageError> {
+    ) -> Result<Begun<msg::ReceivedMessage<Rank>>, MessageError> {
         self.begin(|state| {
             // Receives of smaller buffers are not announced to peers.
             let is_offered = room >= state.offered_from as usize;
@@ -351,28 +353,28 @@ impl Messages {
 
     /// A buffer that peers may read, if it is in their reach.
     #[inline]
-    fn outgoing(&self, at: *const u8, bytes: usize) -> Bytes {
+    fn outgoing(&self, at: *const u8, bytes: usize) -> MessageBytes {
         let (place, len) = (NonNull::new(at.cast_mut()), bytes as u64);
         let space = self.member.space();
         // For a message in its packet the place does not matter.
         let in_reach = bytes > INLINE_BYTES_MAX
             && place.is_some_and(|place| space.place_of(place, len).is_some());
-        Bytes { at: at as u64, len, in_reach }
+        MessageBytes { at: at as u64, len, in_reach }
     }
 
     /// A buffer that peers may write, if it is in their reach.
     #[inline]
-    fn incoming(&self, at: *mut u8, room: usize) -> Bytes {
+    fn incoming(&self, at: *mut u8, room: usize) -> MessageBytes {
         let (place, len) = (NonNull::new(at), room as u64);
         let space = self.member.space();
         let in_reach = place.is_some_and(|place| space.is_offered(place, len));
-        Bytes { at: at as u64, len, in_reach }
+        MessageBytes { at: at as u64, len, in_reach }
     }
 }
 
 /// The result of a receive for a short message from one source, in two words.
 enum Short {
-    Posted(Request),
+    Posted(RequestId),
     /// A message of this length; the part that fits is in the buffer.
     Received {
         tag: u32,
@@ -384,6 +386,6 @@ enum Short {
 
 /// A buffer that peers never access.
 #[inline(always)]
-fn small(at: *mut u8, room: usize) -> Bytes {
-    Bytes { at: at as u64, len: room as u64, in_reach: false }
+fn small(at: *mut u8, room: usize) -> MessageBytes {
+    MessageBytes { at: at as u64, len: room as u64, in_reach: false }
 }

@@ -37,7 +37,9 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use tsumugi_core::mem::{LocalRank, PeerIndex};
 use tsumugi_core::msg::board::Board;
-use tsumugi_core::msg::{Copy, Counts, Ended, INLINE_BYTES_MAX, Job, Request, Split, Thresholds};
+use tsumugi_core::msg::{
+    Copy, CopyJob, INLINE_BYTES_MAX, MessageCounts, RequestError, RequestId, Split, Thresholds,
+};
 use tsumugi_core::sync::{AtomicBool, AtomicU32, Ordering};
 use tsumugi_core::wait::Waker;
 use tsumugi_pvas::calibrate::SPLIT_LEAST;
@@ -78,11 +80,11 @@ pub enum Under {
     /// The message has ended at once.
     Ended(Result<Received, MessageError>),
     /// The machine has the request; the number is the length of a receive's buffer.
-    Way(Request, usize),
+    Way(RequestId, usize),
 }
 
 impl Under {
-    pub(super) fn request(self) -> Option<Request> {
+    pub(super) fn request(self) -> Option<RequestId> {
         match self {
             Self::Ended(_) => None,
             Self::Way(request, _) => Some(request),
@@ -199,7 +201,7 @@ impl Messages {
     }
 
     /// Counts of what was sent and received so far.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> MessageCounts {
         let mut counts = *self.lock().machine.counts();
         // Parcels that were malformed.
         counts.dropped += self.far.as_ref().map_or(0, |(_, bag)| bag.refused());
@@ -277,7 +279,7 @@ impl Messages {
 
     /// Reports the result of a copy to the machine. Returns the next copy to be
     /// done.
-    fn job_done(&self, job: &Job, outcome: CopyOutcome) -> Option<Job> {
+    fn job_done(&self, job: &CopyJob, outcome: CopyOutcome) -> Option<CopyJob> {
         let mut state = self.lock();
         if let Some(distance) = self.distance_probe(job.copy.peer).and_then(DistanceProbe::changed)
         {
@@ -294,7 +296,7 @@ impl Messages {
 
     /// Copies the bytes of a long message. Returns the result, or `None` if it comes
     /// later.
-    fn carry_out(&self, job: &Job) -> Option<CopyOutcome> {
+    fn carry_out(&self, job: &CopyJob) -> Option<CopyOutcome> {
         let Copy { peer, from, to, len, .. } = job.copy;
         if job.copy.by_kernel {
             return Some(CopyOutcome::Moved(self.fetch_by_kernel(&job.copy)));
@@ -321,11 +323,11 @@ impl Messages {
             // result.
             unsafe { parcels.fetch(rank, from, to, len, job.request.to_bits()) }
         });
-        if begun { None } else { Some(CopyOutcome::Moved(Err(Ended::Failed { peer }))) }
+        if begun { None } else { Some(CopyOutcome::Moved(Err(RequestError::Failed { peer }))) }
     }
 
     /// Copies from a buffer of a neighbour that only the kernel can reach.
-    fn fetch_by_kernel(&self, copy: &Copy) -> Result<(), Ended> {
+    fn fetch_by_kernel(&self, copy: &Copy) -> Result<(), RequestError> {
         let Copy { peer, from, to, len, .. } = *copy;
         let kernel = &self.kernels[peer.0 as usize];
         let pid = kernel.get_or_init(|| {
@@ -334,14 +336,14 @@ impl Messages {
             let space = self.member.space();
             space.cma(local).ok().map(|()| space.control(local).pid())
         });
-        let pid = pid.ok_or(Ended::Failed { peer })?;
+        let pid = pid.ok_or(RequestError::Failed { peer })?;
         let to = std::ptr::with_exposed_provenance_mut(to as usize);
         // SAFETY: a buffer of this length that is lent to the message.
         let to = unsafe { std::slice::from_raw_parts_mut(to, len as usize) };
         // SAFETY: memory of another process, or the buffer from which the message is
         // sent.
         let read = unsafe { cma::read_from(pid, from as usize, to) };
-        read.map_err(|_| Ended::Failed { peer })
+        read.map_err(|_| RequestError::Failed { peer })
     }
 
     /// Whether the job has other nodes.
@@ -412,7 +414,7 @@ fn thresholds_of(measured: &distance::Thresholds) -> Thresholds {
 /// The result of a copy.
 enum CopyOutcome {
     /// Its bytes were copied, or could not be.
-    Moved(Result<(), Ended>),
+    Moved(Result<(), RequestError>),
     /// Both sides have copied; whether this side has claimed any part, and the other
     /// side.
     Split([bool; 2]),

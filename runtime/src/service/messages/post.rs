@@ -1,9 +1,9 @@
-//! Messages to and from ranks of other nodes, as parcels of [`Mail`].
+//! Messages to and from ranks of other nodes, as parcels of [`NetworkLanes`].
 //!
 //! ```text
 //!  polling thread ─parcel─► bag ──┐            under the lock of messages:
-//!                                 └─► unpack ─► Mail ─► the machine
-//!  network ◄── try_send ── flush ◄───────────── Mail ◄─┘
+//!                                 └─► unpack ─► lanes ─► the machine
+//!  network ◄── try_send ── flush ◄───────────── lanes ◄┘
 //! ```
 //!
 //! Parcels come on the thread that polls the network, which may hold the lock and
@@ -24,8 +24,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tsumugi_core::mem::PeerIndex;
 use tsumugi_core::mem::{AddrError, Rank};
 use tsumugi_core::msg::{
-    Buffers, Chunk, Ended, FarLane, Load, Mail, MailEnd, PARCEL_BYTES_MIN, Packet, Place, Request,
-    Shape,
+    Buffers, ChunkPlace, LaneChunk, MessageShape, NetworkLane, NetworkLaneEnd, NetworkLanes,
+    PARCEL_BYTES_MIN, Packet, PacketLoad, RequestError, RequestId,
 };
 use tsumugi_core::sync::{AtomicBool, AtomicU64, Ordering};
 use tsumugi_pvas::Member;
@@ -35,17 +35,17 @@ use tsumugi_pvas::Member;
 pub(crate) struct ParcelPost {
     member: Member,
     peers: Peers,
-    mail: Mail<'static>,
-    shape: Shape,
+    mail: NetworkLanes<'static>,
+    shape: MessageShape,
     parcels: Arc<dyn Parcels>,
     bag: Arc<Bag>,
     /// The last contents of the bag, and a buffer for the next parcel.
     unpacked: Vec<u8>,
     room: Box<[u8]>,
     // The memory that the mail borrows; dropped last.
-    ends: LeakedSlice<MailEnd<'static>>,
-    lanes: Vec<(LeakedSlice<FarLane<'static>>, LeakedSlice<Place<'static>>)>,
-    chunks: Vec<LeakedSlice<Chunk<'static>>>,
+    ends: LeakedSlice<NetworkLaneEnd<'static>>,
+    lanes: Vec<(LeakedSlice<NetworkLane<'static>>, LeakedSlice<ChunkPlace<'static>>)>,
+    chunks: Vec<LeakedSlice<LaneChunk<'static>>>,
 }
 
 /// The receive queue: parcels that were not handled yet.
@@ -60,7 +60,7 @@ pub(crate) struct Bag {
 }
 
 /// The request, the sender, and the result of a fetch.
-type FetchResult = (Request, Rank, Result<(), AddrError>);
+type FetchResult = (RequestId, Rank, Result<(), AddrError>);
 
 /// The memory of this process.
 pub(crate) struct Exposed;
@@ -73,11 +73,11 @@ impl ParcelPost {
     pub(crate) fn new(
         member: &Member,
         peers: Peers,
-        shape: Shape,
+        shape: MessageShape,
         parcels: Arc<dyn Parcels>,
     ) -> Self {
         let (mail_ends, ends) = lend(ends_of(shape.peers));
-        let mail = Mail::new(shape, mail_ends).unwrap_or_else(|error| panic!("{error}"));
+        let mail = NetworkLanes::new(shape, mail_ends).unwrap_or_else(|error| panic!("{error}"));
         let room = vec![0; parcels.parcel_bytes_max()].into_boxed_slice();
         assert!(room.len() >= PARCEL_BYTES_MIN, "a parcel of {} bytes is too short", room.len());
         let bag = Arc::new(Bag::default());
@@ -137,7 +137,7 @@ impl ParcelPost {
 
     /// The lanes, with all parcels that have come.
     #[inline]
-    pub(crate) fn mail(&mut self) -> &mut Mail<'static> {
+    pub(crate) fn mail(&mut self) -> &mut NetworkLanes<'static> {
         if self.bag.is_full() {
             self.unpack();
         }
@@ -147,7 +147,7 @@ impl ParcelPost {
 
     /// The lanes, with a lane to this peer.
     #[inline]
-    pub(crate) fn mail_to(&mut self, peer: PeerIndex) -> &mut Mail<'static> {
+    pub(crate) fn mail_to(&mut self, peer: PeerIndex) -> &mut NetworkLanes<'static> {
         if !self.mail.is_connected(peer) {
             self.connect(peer);
         }
@@ -155,7 +155,7 @@ impl ParcelPost {
     }
 
     /// Puts a packet into a lane.
-    pub(crate) fn push(&mut self, to: PeerIndex, packet: &Packet, load: Load) {
+    pub(crate) fn push(&mut self, to: PeerIndex, packet: &Packet, load: PacketLoad) {
         if self.bag.is_full() {
             self.unpack();
         }
@@ -165,13 +165,13 @@ impl ParcelPost {
     }
 
     /// The next request with a fetch that has ended.
-    pub(crate) fn poll_fetched(&mut self) -> Option<(Request, Result<(), Ended>)> {
+    pub(crate) fn poll_fetched(&mut self) -> Option<(RequestId, Result<(), RequestError>)> {
         let next = self.bag.fetched.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
         let (request, from, result) = next?;
         let peer = self.peers.find(from)?;
         let result = result.map_err(|error| match error {
-            AddrError::PeerLost { .. } => Ended::PeerLost { peer },
-            _ => Ended::Failed { peer },
+            AddrError::PeerLost { .. } => RequestError::PeerLost { peer },
+            _ => RequestError::Failed { peer },
         });
         Some((request, result))
     }
@@ -240,7 +240,7 @@ impl ParcelPost {
     #[cold]
     fn connect(&mut self, peer: PeerIndex) {
         let (places, lent_places) = lend(places_of(&self.shape));
-        let lane = FarLane::new(&self.shape, places).unwrap_or_else(|error| panic!("{error}"));
+        let lane = NetworkLane::new(&self.shape, places).unwrap_or_else(|error| panic!("{error}"));
         let (lane, lent_lane) = lend(vec![lane]);
         self.mail.connect(peer, &mut lane[0]);
         self.lanes.push((lent_lane, lent_places));
@@ -256,8 +256,8 @@ impl ParcelPost {
 
     #[cold]
     fn feed_now(&mut self) {
-        let count = POOL_CHUNKS.max(FarLane::places(&self.shape));
-        let (chunks, lent) = lend((0..count).map(|_| Chunk::EMPTY).collect());
+        let count = POOL_CHUNKS.max(NetworkLane::places(&self.shape));
+        let (chunks, lent) = lend((0..count).map(|_| LaneChunk::EMPTY).collect());
         self.mail.feed(chunks);
         self.chunks.push(lent);
     }
@@ -287,7 +287,7 @@ impl Bag {
 
     fn put_fetched(&self, id: u64, from: Rank, result: Result<(), AddrError>) {
         let mut fetched = self.fetched.lock().unwrap_or_else(PoisonError::into_inner);
-        fetched.push_back((Request::from_bits(id), from, result));
+        fetched.push_back((RequestId::from_bits(id), from, result));
         // Release: pairs with the Acquire in `is_full`.
         self.is_full.store(true, Ordering::Release);
     }
@@ -329,12 +329,12 @@ impl Buffers for OutgoingParcels<'_> {
     }
 }
 
-fn ends_of(peers: u32) -> Vec<MailEnd<'static>> {
-    (0..peers).map(|_| MailEnd::EMPTY).collect()
+fn ends_of(peers: u32) -> Vec<NetworkLaneEnd<'static>> {
+    (0..peers).map(|_| NetworkLaneEnd::EMPTY).collect()
 }
 
-fn places_of(shape: &Shape) -> Vec<Place<'static>> {
-    (0..FarLane::places(shape)).map(|_| None).collect()
+fn places_of(shape: &MessageShape) -> Vec<ChunkPlace<'static>> {
+    (0..NetworkLane::places(shape)).map(|_| None).collect()
 }
 
 /// The number of peers for a table that must have at least `peers`: with some to

@@ -4,7 +4,7 @@
 use super::post::{Exposed, ParcelPost};
 use super::wire::NodeWire;
 use tsumugi_core::mem::PeerIndex;
-use tsumugi_core::msg::{Copy, INLINE_WORDS, Load, Offer, Packet, Returned, Wire};
+use tsumugi_core::msg::{Copy, INLINE_WORDS, LaneTransport, Offer, Packet, PacketLoad, Returned};
 
 /// The wire of a rank's machine in a job of several nodes; it names peers by their indices.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ pub(crate) fn aside<R>(something: impl FnOnce() -> R) -> R {
     something()
 }
 
-impl Wire for JobWire<'_> {
+impl LaneTransport for JobWire<'_> {
     #[inline(always)]
     fn has_room(&mut self, to: PeerIndex, lines: u32) -> bool {
         match self.post.near(to) {
@@ -52,7 +52,7 @@ impl Wire for JobWire<'_> {
     }
 
     #[inline(always)]
-    fn push(&mut self, to: PeerIndex, packet: &Packet, load: Load) {
+    fn push(&mut self, to: PeerIndex, packet: &Packet, load: PacketLoad) {
         match self.post.near(to) {
             Some(near) => self.near.push(near, packet, load),
             None => self.post.push(to, packet, load),

@@ -11,14 +11,15 @@ use tsumugi_core::mem::Rank;
 use tsumugi_core::mem::{LocalRank, PeerIndex};
 use tsumugi_core::msg::board::Board;
 use tsumugi_core::msg::{
-    self, CallError, Design, Ended, Machine, Pattern, Received, Request, Shape, Thresholds,
+    self, CallError, MatchingDesign, MessageMachine, MessageShape, Pattern, ReceivedMessage,
+    RequestError, RequestId, Thresholds,
 };
 use tsumugi_core::sync::AtomicBool;
 use tsumugi_core::wait::Waker;
 
 /// The state of messages, under the lock.
 pub(super) struct MessageState {
-    pub(super) machine: Machine<'static>,
+    pub(super) machine: MessageMachine<'static>,
     pub(super) near: NodeWire,
     /// Present if the job has other nodes.
     pub(super) post: Option<Box<ParcelPost>>,
@@ -37,11 +38,11 @@ pub(super) struct MessageState {
 
 /// The machine's tables, freed with the state.
 type MessageTables = (
-    LeakedSlice<msg::Peer>,
-    LeakedSlice<msg::Entry>,
-    LeakedSlice<msg::Unexpected>,
-    LeakedSlice<msg::Logged>,
-    LeakedSlice<msg::Mirrored>,
+    LeakedSlice<msg::MessagePeer>,
+    LeakedSlice<msg::RequestEntry>,
+    LeakedSlice<msg::UnexpectedMessage>,
+    LeakedSlice<msg::LoggedMessage>,
+    LeakedSlice<msg::MirroredOffer>,
 );
 
 /// The facade's state of a request.
@@ -97,14 +98,14 @@ impl MessageState {
     /// Makes a machine over these lanes.
     pub(super) fn new(
         own: LocalRank,
-        shape: Shape,
-        design: Design,
+        shape: MessageShape,
+        design: MatchingDesign,
         near: NodeWire,
         post: Option<Box<ParcelPost>>,
         boards: Vec<Board<'static>>,
     ) -> Self {
         let (lent, tables) = tables_of(shape);
-        let mut machine = Machine::new(own, shape, design, Thresholds::DEFAULT, lent)
+        let mut machine = MessageMachine::new(own, shape, design, Thresholds::DEFAULT, lent)
             .unwrap_or_else(|error| panic!("{error}"));
         let (boards, lent_boards) = lend(boards);
         if !boards.is_empty() {
@@ -168,9 +169,9 @@ impl MessageState {
 
     /// Describes a message to the program: its source is a rank.
     #[inline(always)]
-    pub(super) fn named(&self, received: Received) -> Received<Rank> {
-        let Received { source, tag, len, truncated } = received;
-        Received { source: self.rank_of(source), tag, len, truncated }
+    pub(super) fn named(&self, received: ReceivedMessage) -> ReceivedMessage<Rank> {
+        let ReceivedMessage { source, tag, len, truncated } = received;
+        ReceivedMessage { source: self.rank_of(source), tag, len, truncated }
     }
 
     /// Adds the new peers to the machine.
@@ -195,7 +196,7 @@ impl MessageState {
     /// Makes the machine's tables longer.
     #[cold]
     fn grow(&mut self, peers: u32) {
-        let shape = Shape { peers, ..self.machine.shape() };
+        let shape = MessageShape { peers, ..self.machine.shape() };
         let (lent, tables) = tables_of(shape);
         self.machine.grow(lent).unwrap_or_else(|error| panic!("{error}"));
         self.tables = tables;
@@ -263,7 +264,7 @@ impl MessageState {
     /// for one of them.
     pub(super) fn register(
         &mut self,
-        requests: impl Iterator<Item = Request> + Clone,
+        requests: impl Iterator<Item = RequestId> + Clone,
         waiting: NonNull<WaitingRequest>,
     ) -> Option<usize> {
         let mut ended = 0;
@@ -284,7 +285,7 @@ impl MessageState {
     /// Ends the registration of `waiting`.
     pub(super) fn unregister(
         &mut self,
-        requests: impl Iterator<Item = Request>,
+        requests: impl Iterator<Item = RequestId>,
         waiting: NonNull<WaitingRequest>,
     ) {
         for request in requests {
@@ -294,12 +295,12 @@ impl MessageState {
     }
 
     /// Whether a thread sleeps until the request has ended.
-    pub(super) fn is_waited_for(&self, request: Request) -> bool {
+    pub(super) fn is_waited_for(&self, request: RequestId) -> bool {
         self.entries[index(request)].waiting.is_some()
     }
 
     /// Drops the handle; `kept` stays until the request ends.
-    pub(super) fn abandon(&mut self, request: Request, kept: Box<dyn Any + Send>) {
+    pub(super) fn abandon(&mut self, request: RequestId, kept: Box<dyn Any + Send>) {
         if self.machine.take(request).is_none() {
             self.entries[index(request)].kept = Some(kept);
             self.machine.watch(request);
@@ -307,7 +308,10 @@ impl MessageState {
     }
 
     #[inline(always)]
-    pub(super) fn take(&mut self, request: Request) -> Option<Result<Received<Rank>, Ended<Rank>>> {
+    pub(super) fn take(
+        &mut self,
+        request: RequestId,
+    ) -> Option<Result<ReceivedMessage<Rank>, RequestError<Rank>>> {
         if self.entries[index(request)].waiting.is_some() {
             // Another thread waits, and must be woken first if the request has
             // ended.
@@ -315,9 +319,13 @@ impl MessageState {
         }
         Some(match self.machine.take(request)? {
             Ok(received) => Ok(self.named(received)),
-            Err(Ended::Cancelled) => Err(Ended::Cancelled),
-            Err(Ended::PeerLost { peer }) => Err(Ended::PeerLost { peer: self.rank_of(peer) }),
-            Err(Ended::Failed { peer }) => Err(Ended::Failed { peer: self.rank_of(peer) }),
+            Err(RequestError::Cancelled) => Err(RequestError::Cancelled),
+            Err(RequestError::PeerLost { peer }) => {
+                Err(RequestError::PeerLost { peer: self.rank_of(peer) })
+            }
+            Err(RequestError::Failed { peer }) => {
+                Err(RequestError::Failed { peer: self.rank_of(peer) })
+            }
         })
     }
 
@@ -341,32 +349,34 @@ impl MessageState {
 }
 
 /// Makes empty tables for a machine of that shape.
-fn tables_of(shape: Shape) -> (msg::Tables<'static>, MessageTables) {
-    let (peers, lent_peers) = lend(vec![msg::Peer::EMPTY; shape.peers as usize]);
-    let (requests, lent_requests) = lend(vec![msg::Entry::EMPTY; REQUESTS_MAX]);
-    let (unexpected, lent_unexpected) = lend(vec![msg::Unexpected::EMPTY; shape.unexpected()]);
-    let (log, lent_log) = lend(vec![msg::Logged::EMPTY; shape.log()]);
-    let (mirror, lent_mirror) = lend(vec![msg::Mirrored::EMPTY; shape.mirrored()]);
-    let tables = msg::Tables { peers, requests, unexpected, log, mirror };
+fn tables_of(shape: MessageShape) -> (msg::MessageTables<'static>, MessageTables) {
+    let (peers, lent_peers) = lend(vec![msg::MessagePeer::EMPTY; shape.peers as usize]);
+    let (requests, lent_requests) = lend(vec![msg::RequestEntry::EMPTY; REQUESTS_MAX]);
+    let (unexpected, lent_unexpected) =
+        lend(vec![msg::UnexpectedMessage::EMPTY; shape.unexpected()]);
+    let (log, lent_log) = lend(vec![msg::LoggedMessage::EMPTY; shape.log()]);
+    let (mirror, lent_mirror) = lend(vec![msg::MirroredOffer::EMPTY; shape.mirrored()]);
+    let tables = msg::MessageTables { peers, requests, unexpected, log, mirror };
     (tables, (lent_peers, lent_requests, lent_unexpected, lent_log, lent_mirror))
 }
 
 /// Bytes of the tables by ranks of a job.
-pub(super) fn tables_bytes(shape: Shape) -> usize {
-    shape.peers as usize * size_of::<msg::Peer>()
-        + shape.unexpected() * size_of::<msg::Unexpected>()
-        + shape.log() * size_of::<msg::Logged>()
-        + shape.mirrored() * size_of::<msg::Mirrored>()
+pub(super) fn tables_bytes(shape: MessageShape) -> usize {
+    shape.peers as usize * size_of::<msg::MessagePeer>()
+        + shape.unexpected() * size_of::<msg::UnexpectedMessage>()
+        + shape.log() * size_of::<msg::LoggedMessage>()
+        + shape.mirrored() * size_of::<msg::MirroredOffer>()
 }
 
 /// Bytes of a rank's sends and receives.
 pub(super) fn requests_bytes() -> usize {
-    let request = size_of::<msg::Entry>() + size_of::<RequestEntry>() + size_of::<AtomicBool>();
+    let request =
+        size_of::<msg::RequestEntry>() + size_of::<RequestEntry>() + size_of::<AtomicBool>();
     REQUESTS_MAX * request
 }
 
 /// The index of a request's entry.
-pub(super) fn index(request: Request) -> usize {
+pub(super) fn index(request: RequestId) -> usize {
     request.to_bits() as u32 as usize
 }
 

@@ -9,7 +9,7 @@ use std::num::NonZero;
 use std::ptr::NonNull;
 use tsumugi_core::mem::PeerIndex;
 use tsumugi_core::mem::Rank;
-use tsumugi_core::msg::{self, Bytes, Ended, Pattern, Request};
+use tsumugi_core::msg::{self, MessageBytes, Pattern, RequestError, RequestId};
 use tsumugi_core::sync::{Ordering, UnsafeCell, spin_loop};
 use tsumugi_core::wait::{Reason, Wait};
 use tsumugi_ult::Here;
@@ -34,7 +34,7 @@ impl Messages {
 
     /// Waits for the end of a request with a buffer of `room` bytes.
     #[inline(always)]
-    pub(super) fn end_of(&self, request: Request, room: usize) -> Result<Received, MessageError> {
+    pub(super) fn end_of(&self, request: RequestId, room: usize) -> Result<Received, MessageError> {
         match self.take_whole(request) {
             Some(Whole { source, tag, more }) => {
                 Ok(Received { source, tag, bytes: more.get() - 1 })
@@ -45,20 +45,23 @@ impl Messages {
 
     /// Takes the result if all went well; it is returned in registers, see `begin`.
     #[inline(never)]
-    fn take_whole(&self, request: Request) -> Option<Whole> {
+    fn take_whole(&self, request: RequestId) -> Option<Whole> {
         let mut state = self.lock();
-        let msg::Received { source, tag, len, .. } = state.machine.take_whole(request)?;
+        let msg::ReceivedMessage { source, tag, len, .. } = state.machine.take_whole(request)?;
         let source = state.rank_of(source);
         Some(Whole { source, tag, more: NonZero::new(len as usize + 1)? })
     }
 
     #[inline(never)]
-    fn end_of_any(&self, request: Request, room: usize) -> Result<Received, MessageError> {
+    fn end_of_any(&self, request: RequestId, room: usize) -> Result<Received, MessageError> {
         let ended = self.lock().take(request);
         received_of_ended(ended.unwrap_or_else(|| self.wait_for_end(request)), room)
     }
 
-    fn wait_for_end(&self, request: Request) -> Result<msg::Received<Rank>, Ended<Rank>> {
+    fn wait_for_end(
+        &self,
+        request: RequestId,
+    ) -> Result<msg::ReceivedMessage<Rank>, RequestError<Rank>> {
         let from = self.lock().machine.about(request).0;
         let mut leave = || self.leave(request);
         loop {
@@ -206,8 +209,8 @@ impl Messages {
     pub(super) fn look_for(
         &self,
         pattern: Pattern<Rank>,
-        into: Bytes,
-    ) -> Option<msg::Received<Rank>> {
+        into: MessageBytes,
+    ) -> Option<msg::ReceivedMessage<Rank>> {
         let source = pattern.source.filter(|rank| rank.0 < self.member.size())?;
         if !self.may_watch() {
             return None;
@@ -225,8 +228,8 @@ impl Messages {
             })
         };
         let received = self.look(look, &mut || ()).flatten()?;
-        let msg::Received { tag, len, truncated, .. } = received;
-        Some(msg::Received { source, tag, len, truncated })
+        let msg::ReceivedMessage { tag, len, truncated, .. } = received;
+        Some(msg::ReceivedMessage { source, tag, len, truncated })
     }
 
     /// Whether no other thread polls; to be checked before [`look`](Self::look).
@@ -287,7 +290,7 @@ impl Messages {
     /// goes to its buffer, on a stack that stays. Another thread that waits for the
     /// request is woken.
     #[cold]
-    fn leave(&self, request: Request) {
+    fn leave(&self, request: RequestId) {
         let mut state = self.lock();
         on_wire!(state, |machine, wire| machine.cancel(wire, request));
         if !state.is_waited_for(request) {
@@ -299,7 +302,7 @@ impl Messages {
 
     /// Sleeps until `count` of the requests have ended. If another thread sleeps for
     /// one of them, this only yields, because a request wakes one thread.
-    fn sleep_for(&self, requests: impl Iterator<Item = Request> + Clone, count: usize) {
+    fn sleep_for(&self, requests: impl Iterator<Item = RequestId> + Clone, count: usize) {
         self.sleep_or_leave(requests, count, &mut || ());
     }
 
@@ -307,7 +310,7 @@ impl Messages {
     /// scheduler.
     fn sleep_or_leave(
         &self,
-        requests: impl Iterator<Item = Request> + Clone,
+        requests: impl Iterator<Item = RequestId> + Clone,
         count: usize,
         leave: &mut dyn FnMut(),
     ) {
@@ -367,10 +370,10 @@ struct Whole {
 
 #[inline(always)]
 pub(super) fn received_of(
-    received: msg::Received<Rank>,
+    received: msg::ReceivedMessage<Rank>,
     room: usize,
 ) -> Result<Received, MessageError> {
-    let msg::Received { source, tag, len, truncated } = received;
+    let msg::ReceivedMessage { source, tag, len, truncated } = received;
     let bytes = len as usize;
     match truncated {
         false => Ok(Received { source, tag, bytes }),
@@ -379,18 +382,18 @@ pub(super) fn received_of(
 }
 
 fn received_of_ended(
-    result: Result<msg::Received<Rank>, Ended<Rank>>,
+    result: Result<msg::ReceivedMessage<Rank>, RequestError<Rank>>,
     room: usize,
 ) -> Result<Received, MessageError> {
     match result {
         Ok(received) => received_of(received, room),
-        Err(Ended::Cancelled) => Err(MessageError::Cancelled),
-        Err(Ended::PeerLost { peer: rank }) => Err(MessageError::PeerLost { rank }),
-        Err(Ended::Failed { peer: rank }) => Err(MessageError::Failed { rank }),
+        Err(RequestError::Cancelled) => Err(MessageError::Cancelled),
+        Err(RequestError::PeerLost { peer: rank }) => Err(MessageError::PeerLost { rank }),
+        Err(RequestError::Failed { peer: rank }) => Err(MessageError::Failed { rank }),
     }
 }
 
-fn looked_at(found: msg::Received<Rank>) -> Received {
+fn looked_at(found: msg::ReceivedMessage<Rank>) -> Received {
     Received { source: found.source, tag: found.tag, bytes: found.len as usize }
 }
 

@@ -1,7 +1,7 @@
 //! Message lanes in shared memory.
 //!
 //! Each rank has, in its exposed memory, the lanes to it from every rank of the node
-//! and from itself: [`tsumugi_core::msg::Lanes`]. Ranks are numbered here by their
+//! and from itself: [`tsumugi_core::msg::NodeLanes`]. Ranks are numbered here by their
 //! places on the node, which `route` finds. This module adds the wake-up of a
 //! sleeper at the other end, and copies of long messages that bypass the caches. The
 //! memory stays until the job ends, because a last write of a peer may come late.
@@ -17,11 +17,11 @@ use tsumugi_core::mem::Rank;
 use tsumugi_core::mem::{Access, Need, PeerIndex, RegionKey, RemoteAddr};
 use tsumugi_core::msg::board::{Board, BoardShape};
 use tsumugi_core::msg::{
-    self, Copy, Design, INLINE_WORDS, Kind, LaneEnd, Load, Offer, Packet, Returned, Shape, Side,
-    Split, Wire,
+    self, Copy, INLINE_WORDS, LaneEnd, LaneTransport, MatchingDesign, MessageShape, Offer, Packet,
+    PacketKind, PacketLoad, Returned, Split, SplitSide,
 };
 use tsumugi_core::sync::{Ordering, fence};
-use tsumugi_core::wait::Bells;
+use tsumugi_core::wait::DoorbellSet;
 use tsumugi_pvas::copy::{self, CopyMode};
 use tsumugi_pvas::{ControlBlock, DistanceProbe, Member, fence as halves};
 use tsumugi_ult::SystemFutex;
@@ -31,7 +31,7 @@ pub(crate) struct MessageLanes {
     at: NonNull<u8>,
     key: RegionKey,
     /// The shape of a machine and lanes for the neighbours alone.
-    shape: Shape,
+    shape: MessageShape,
     /// All ranks of a job have boards of the same size.
     board: BoardShape,
     neighbours: NodeRanks,
@@ -43,7 +43,7 @@ pub(crate) struct MessageLanes {
 
 /// All lanes from and to this rank, and the doorbells at their other ends.
 pub(crate) struct NodeWire {
-    lanes: msg::Lanes<'static>,
+    lanes: msg::NodeLanes<'static>,
     peers: Vec<LanePeer>,
     /// The memory that the lanes borrow; dropped last.
     _ends: LeakedSlice<LaneEnd>,
@@ -52,7 +52,7 @@ pub(crate) struct NodeWire {
 /// The rank at the other end of a lane.
 struct LanePeer {
     control: &'static ControlBlock,
-    bells: &'static Bells,
+    bells: &'static DoorbellSet,
     /// Copies between its memory and ours go in pieces up to this length.
     pieces_max: u64,
     /// Its workers run the heavy fence for this rank before they sleep.
@@ -66,10 +66,10 @@ impl MessageLanes {
         neighbours: NodeRanks,
         chosen: &Chosen,
     ) -> Result<Self, Error> {
-        let shape = Shape { peers: neighbours.count(), ..shape(member.size()) };
+        let shape = MessageShape { peers: neighbours.count(), ..shape(member.size()) };
         let lanes_bytes = shape.memory_size();
         let board = BoardShape { peers: member.size(), posts: REQUESTS_MAX as u32 };
-        let has_board = chosen.messages == Design::Locked;
+        let has_board = chosen.messages == MatchingDesign::Locked;
         let board_bytes = if has_board { Board::memory_size(board) } else { 0 };
         let bytes = lanes_bytes + board_bytes;
         let at = zeroes(member, bytes)?;
@@ -97,7 +97,7 @@ impl MessageLanes {
         self.key
     }
 
-    pub(crate) fn shape(&self) -> Shape {
+    pub(crate) fn shape(&self) -> MessageShape {
         self.shape
     }
 
@@ -126,7 +126,7 @@ impl MessageLanes {
         let (ends, lent) = lend((0..shape.peers).map(|_| LaneEnd::EMPTY).collect());
         // SAFETY: zeroed lanes that stay until the job ends; this is called once.
         // Addresses in packets are those of buffers that their owners have lent.
-        let lanes = unsafe { msg::Lanes::new(own, shape, self.at, ends) };
+        let lanes = unsafe { msg::NodeLanes::new(own, shape, self.at, ends) };
         let mut lanes = lanes.unwrap_or_else(|error| panic!("{error}"));
         let peers = (0..).map(PeerIndex).zip(neighbours.ranks()).map(|(peer, rank)| {
             let key = key_of(rank);
@@ -157,18 +157,18 @@ fn control_of(rank: Rank, member: &Member) -> &'static ControlBlock {
 
 /// The sizes of tables in a job of `peers` ranks: the table of unexpected messages
 /// grows with the number of ranks.
-pub(super) fn shape(peers: u32) -> Shape {
+pub(super) fn shape(peers: u32) -> MessageShape {
     let peers = peers.max(1);
     let quota = (UNEXPECTED_MAX / peers).clamp(8, 256);
     let mirror = (OFFERS_MAX / peers).clamp(8, 32);
-    Shape { quota: 1 << quota.ilog2(), mirror, ..Shape::of(peers) }
+    MessageShape { quota: 1 << quota.ilog2(), mirror, ..MessageShape::of(peers) }
 }
 
 impl NodeWire {
     /// The words of the lanes to that neighbour and from it in which both sides
     /// claim parts of long messages: first the word of the sender's side.
     pub(super) fn splits(&self, peer: PeerIndex) -> [&'static Split; 2] {
-        [Side::Sender, Side::Receiver].map(|side| self.lanes.split(peer, side))
+        [SplitSide::Sender, SplitSide::Receiver].map(|side| self.lanes.split(peer, side))
     }
 
     /// Sets the length up to which copies go in pieces.
@@ -182,19 +182,19 @@ impl NodeWire {
     }
 }
 
-impl Wire for NodeWire {
+impl LaneTransport for NodeWire {
     #[inline(always)]
     fn has_room(&mut self, to: PeerIndex, lines: u32) -> bool {
         self.lanes.has_room(to, lines)
     }
 
     #[inline(always)]
-    fn push(&mut self, to: PeerIndex, packet: &Packet, load: Load) {
+    fn push(&mut self, to: PeerIndex, packet: &Packet, load: PacketLoad) {
         self.lanes.push(to, packet, load);
         match packet.kind {
-            Kind::Rts | Kind::Cts | Kind::Data => self.peer(to).ring_helped(),
+            PacketKind::Rts | PacketKind::Cts | PacketKind::Data => self.peer(to).ring_helped(),
             // No worker needs to wake for that.
-            Kind::Part => {}
+            PacketKind::Part => {}
             _ => self.peer(to).ring(),
         }
     }

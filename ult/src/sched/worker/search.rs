@@ -401,7 +401,7 @@ impl Worker {
         shared.idle.sleepers.fetch_add(1, Ordering::SeqCst);
         shared.idle.searching.fetch_sub(1, Ordering::SeqCst);
         shared.progress.on_sleep(self.index);
-        // SeqCst: pairs with the fences in `notify_sleepers` and `Bells::ring`,
+        // SeqCst: pairs with the fences in `notify_sleepers` and `DoorbellSet::ring`,
         // and with the light half in `sleepers`.
         shared.fences.heavy();
         let public_slots = shared.worker_slots.iter().map(|worker_slot| &worker_slot.public_slot);

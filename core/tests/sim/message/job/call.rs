@@ -48,7 +48,7 @@ impl Game<'_> {
         self.net.bytes(at, len).copy_from_slice(&self.noise[phase..][..len as usize]);
         let is_tried = self.draw(2) == 0;
         let (machine, mut wire) = self.machine(from);
-        let (rank, bytes) = (PeerIndex(to as u32), Bytes { at, len, in_reach });
+        let (rank, bytes) = (PeerIndex(to as u32), MessageBytes { at, len, in_reach });
         let begun = match is_tried && machine.send_short(&mut wire, rank, label, bytes) {
             true => Ok(Begun::Done(())),
             false => machine.send(&mut wire, rank, label, bytes),
@@ -100,7 +100,7 @@ impl Game<'_> {
         in_reach: bool,
     ) -> bool {
         let at = self.allocate(by, in_reach, len);
-        let into = Bytes { at, len, in_reach };
+        let into = MessageBytes { at, len, in_reach };
         // Some callers look into the lane first.
         let looks = self.draw(2) == 0;
         let (machine, mut wire) = self.machine(by);
@@ -128,12 +128,12 @@ impl Game<'_> {
         true
     }
 
-    fn post(&mut self, by: usize, pattern: Pattern, into: Bytes) -> usize {
+    fn post(&mut self, by: usize, pattern: Pattern, into: MessageBytes) -> usize {
         self.posted.push(Posted { by, pattern, into, outcome: None, ended: u64::MAX });
         self.posted.len() - 1
     }
 
-    fn begun(&mut self, by: usize, number: usize, begun: Begun<Received>) {
+    fn begun(&mut self, by: usize, number: usize, begun: Begun<ReceivedMessage>) {
         match begun {
             Begun::Done(received) => self.received(number, Ok(received)),
             Begun::Pending(request) => self.open(by, request, What::Receive(number)),
@@ -141,7 +141,7 @@ impl Game<'_> {
     }
 
     /// Records a request under way; its caller may watch for its end.
-    fn open(&mut self, by: usize, request: Request, what: What) {
+    fn open(&mut self, by: usize, request: RequestId, what: What) {
         let is_watched = self.draw(2) == 0 && self.players[by].machine.watch(request);
         self.players[by].open.push(Open { request, what, is_watched });
     }

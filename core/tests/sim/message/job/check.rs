@@ -2,7 +2,7 @@
 
 use super::{Game, Posted, Sent, USED, What};
 use tsumugi_core::mem::PeerIndex;
-use tsumugi_core::msg::{Design, Pattern};
+use tsumugi_core::msg::{MatchingDesign, Pattern};
 
 impl Game<'_> {
     /// Delivers everything until nothing moves any more, every rank has announced what it waits
@@ -119,7 +119,7 @@ impl Game<'_> {
         if unmatched < 4 * self.net.shape.quota as usize {
             return false;
         }
-        if self.plan.design != Design::Mirror {
+        if self.plan.design != MatchingDesign::Mirror {
             return true;
         }
         let mine = |other: &&Posted| other.by == sent.to && other.outcome.is_none();

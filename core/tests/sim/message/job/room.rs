@@ -6,37 +6,37 @@ use tsumugi_core::msg::*;
 
 /// Memory for the tables of one machine.
 pub struct Room {
-    peers: Vec<Peer>,
-    requests: Vec<Entry>,
-    unexpected: Vec<Unexpected>,
-    log: Vec<Logged>,
-    mirror: Vec<Mirrored>,
+    peers: Vec<MessagePeer>,
+    requests: Vec<RequestEntry>,
+    unexpected: Vec<UnexpectedMessage>,
+    log: Vec<LoggedMessage>,
+    mirror: Vec<MirroredOffer>,
 }
 
 /// Memory for a board.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
-struct Line([u8; 64]);
+struct LaneLine([u8; 64]);
 
 /// Memory for the boards of all ranks.
 pub struct Wall {
-    lines: Vec<Line>,
+    lines: Vec<LaneLine>,
     shape: BoardShape,
 }
 
 impl Room {
-    pub fn new(shape: Shape, requests: usize) -> Self {
+    pub fn new(shape: MessageShape, requests: usize) -> Self {
         Self {
-            peers: vec![Peer::EMPTY; shape.peers as usize],
-            requests: vec![Entry::EMPTY; requests],
-            unexpected: vec![Unexpected::EMPTY; shape.unexpected()],
-            log: vec![Logged::EMPTY; shape.log()],
-            mirror: vec![Mirrored::EMPTY; shape.mirrored()],
+            peers: vec![MessagePeer::EMPTY; shape.peers as usize],
+            requests: vec![RequestEntry::EMPTY; requests],
+            unexpected: vec![UnexpectedMessage::EMPTY; shape.unexpected()],
+            log: vec![LoggedMessage::EMPTY; shape.log()],
+            mirror: vec![MirroredOffer::EMPTY; shape.mirrored()],
         }
     }
 
-    pub fn tables(&mut self) -> Tables<'_> {
-        Tables {
+    pub fn tables(&mut self) -> MessageTables<'_> {
+        MessageTables {
             peers: &mut self.peers,
             requests: &mut self.requests,
             unexpected: &mut self.unexpected,
@@ -47,10 +47,10 @@ impl Room {
 }
 
 impl Wall {
-    pub fn new(shape: Shape, requests: usize) -> Self {
+    pub fn new(shape: MessageShape, requests: usize) -> Self {
         let shape = BoardShape { peers: shape.peers, posts: requests as u32 };
         let lines = Self::lines_of(shape) * shape.peers as usize;
-        Self { lines: vec![Line([0; 64]); lines], shape }
+        Self { lines: vec![LaneLine([0; 64]); lines], shape }
     }
 
     pub fn boards(&mut self) -> Vec<Board<'_>> {
@@ -61,6 +61,6 @@ impl Wall {
     }
 
     fn lines_of(shape: BoardShape) -> usize {
-        Board::memory_size(shape).div_ceil(size_of::<Line>())
+        Board::memory_size(shape).div_ceil(size_of::<LaneLine>())
     }
 }

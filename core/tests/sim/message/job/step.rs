@@ -75,11 +75,11 @@ impl Game<'_> {
         let is_dead = self.players[peer].is_dead;
         // A peer that has given this rank up and has ended since has not answered either.
         let result = if is_given_up || is_unanswered || is_dead && self.draw(2) == 0 {
-            Err(Ended::PeerLost { peer: job.copy.peer })
+            Err(RequestError::PeerLost { peer: job.copy.peer })
         } else if (self.net.post.is_far(rank, job.copy.peer) || job.copy.by_kernel)
             && self.draw(8) < self.net.post.fails
         {
-            Err(Ended::Failed { peer: job.copy.peer })
+            Err(RequestError::Failed { peer: job.copy.peer })
         } else {
             self.net.copy(rank, &job.copy);
             Ok(())
@@ -90,7 +90,13 @@ impl Game<'_> {
     }
 
     /// Runs one part of a job that both sides do, or ends the job.
-    fn run_split(&mut self, rank: usize, job: Job, (id, side): (u32, Side), has_claimed: bool) {
+    fn run_split(
+        &mut self,
+        rank: usize,
+        job: CopyJob,
+        (id, side): (u32, SplitSide),
+        has_claimed: bool,
+    ) {
         let Copy { peer, from, to, len, .. } = job.copy;
         let split = self.net.split(rank, peer, side);
         match split.claim(id, side, len, LEAST) {
@@ -101,7 +107,7 @@ impl Game<'_> {
                 self.players[rank].jobs.push((job, true));
             }
             Claimed::Over(other) => {
-                if side == Side::Receiver && has_claimed {
+                if side == SplitSide::Receiver && has_claimed {
                     split.close();
                 }
                 let (machine, mut wire) = self.machine(rank);
@@ -139,12 +145,12 @@ impl Game<'_> {
         has_moved
     }
 
-    fn was_sent(&mut self, number: usize, result: Result<Received, Ended>) {
+    fn was_sent(&mut self, number: usize, result: Result<ReceivedMessage, RequestError>) {
         let sent = &mut self.sent[number];
         let (at, len) = (sent.at, sent.len);
         match result {
             Ok(_) => {}
-            Err(Ended::Cancelled) => {
+            Err(RequestError::Cancelled) => {
                 assert!(sent.received_by.is_none(), "message {number} was received and cancelled");
                 sent.was_cancelled = true;
             }
@@ -152,25 +158,32 @@ impl Game<'_> {
                 let peer = PeerIndex(sent.to as u32);
                 let (from, to) = (sent.from, sent.to);
                 let is_lost = self.is_lost(from, to);
-                assert!(is_lost && error == Ended::PeerLost { peer }, "message {number}: {error}");
+                assert!(
+                    is_lost && error == RequestError::PeerLost { peer },
+                    "message {number}: {error}"
+                );
             }
         }
         self.scribble(at, len);
     }
 
-    pub(super) fn received(&mut self, number: usize, result: Result<Received, Ended>) {
+    pub(super) fn received(
+        &mut self,
+        number: usize,
+        result: Result<ReceivedMessage, RequestError>,
+    ) {
         let Posted { by, pattern, into, .. } = self.posted[number];
         assert!(self.posted[number].outcome.is_none(), "receive {number} ended twice");
         self.posted[number].ended = self.step;
         let received = match result {
             Ok(received) => received,
             Err(error) => {
-                if let Ended::PeerLost { peer } = error {
+                if let RequestError::PeerLost { peer } = error {
                     assert!(self.is_lost(by, peer.0 as usize), "{peer} is not lost");
                 }
-                assert!(!matches!(error, Ended::Failed { .. }), "receive {number} failed");
+                assert!(!matches!(error, RequestError::Failed { .. }), "receive {number} failed");
                 self.posted[number].outcome = Some(Err(error));
-                if error == Ended::Cancelled {
+                if error == RequestError::Cancelled {
                     let bytes = self.net.bytes(into.at, into.len);
                     assert!(
                         bytes.iter().all(|byte| *byte == FRESH),

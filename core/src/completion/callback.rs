@@ -1,0 +1,32 @@
+//! A function that is called when an operation has ended.
+
+use crate::mem::AddrError;
+
+/// A function, and the argument that it gets when an operation has ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Callback {
+    run: fn(*mut (), Result<u64, AddrError>),
+    data: *mut (),
+}
+
+impl Callback {
+    /// Makes a callback that calls `run(data, result)` once, when the operation
+    /// has ended.
+    ///
+    /// # Safety
+    ///
+    /// The call must be sound on any thread, until it was made or retracted. It
+    /// runs on the thread that polls, so it must not block.
+    pub const unsafe fn new(run: fn(*mut (), Result<u64, AddrError>), data: *mut ()) -> Self {
+        Self { run, data }
+    }
+
+    /// Calls the function with `result`.
+    #[inline]
+    pub(crate) fn call(self, result: Result<u64, AddrError>) {
+        (self.run)(self.data, result);
+    }
+}
+
+// SAFETY: `new` demands that the call be sound on any thread.
+unsafe impl Send for Callback {}
