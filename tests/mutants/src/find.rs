@@ -350,14 +350,15 @@ fn is_of_tests(attributes: &[syn::Attribute]) -> bool {
     attributes.iter().any(|attribute| match &attribute.meta {
         syn::Meta::Path(path) => path.is_ident("test"),
         syn::Meta::List(list) => {
-            list.path.is_ident("cfg") && LEFT_OUT.contains(&list.tokens.to_string().as_str())
+            let tokens = list.tokens.to_string().replace(' ', "");
+            list.path.is_ident("cfg") && LEFT_OUT.contains(&tokens.as_str())
         }
         syn::Meta::NameValue(_) => false,
     })
 }
 
 /// What is built only with these `cfg`s does not change.
-const LEFT_OUT: [&str; 2] = ["test", "tsumugi_loom"];
+const LEFT_OUT: [&str; 3] = ["test", "tsumugi_loom", "all(test,not(tsumugi_loom))"];
 
 /// The right code in `mutate!("name": right => wrong)`.
 fn right_of(input: syn::parse::ParseStream<'_>) -> syn::Result<Expr> {
