@@ -317,7 +317,7 @@ impl Worker {
 
     #[cold]
     #[inline(never)]
-    fn serve_idle(&self) {
+    pub(super) fn serve_idle(&self) {
         let seat = self.seat();
         if !seat.offer.is_full() && seat.ready.has_several() {
             self.lay_out();
