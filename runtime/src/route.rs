@@ -9,7 +9,7 @@ use std::ptr::NonNull;
 use tsumugi_core::backend::{LoadStore, execute, load_bytes, store_bytes};
 use tsumugi_core::mem::{Access, AddrError, Agent, LocalAddr, Need, Region, RemoteAddr};
 use tsumugi_core::op::Op;
-use tsumugi_core::sync::AtomicU64;
+use tsumugi_core::sync::mapped::AtomicU64;
 
 /// The path of an operation.
 #[derive(Debug)]

@@ -221,7 +221,7 @@ impl StackHead {
     /// The lowest byte of the stack, or of the guard page below.
     #[cfg(any(not(all(target_arch = "x86_64", target_os = "linux")), tsumugi_asan))]
     pub(super) fn limit(&self) -> usize {
-        self.floor() - if self.floor & super::GUARDED != 0 { page_bytes() } else { 0 }
+        self.floor() - if self.floor & super::layout::GUARDED != 0 { page_bytes() } else { 0 }
     }
 }
 
