@@ -3,7 +3,7 @@
 
 mod own;
 
-use super::alone::Lease;
+use super::lease::Lease;
 use super::message_directory::MessageDirectory;
 use super::{ArrayError, ArrayHandle, Dealt, Directory};
 use crate::lock::Words;
@@ -280,7 +280,7 @@ impl PageEngine {
         Ok(words[0])
     }
 
-    /// RegistrationCache a page and calls `call` with the address of its bytes.
+    /// Pins a page and calls `call` with the address of its bytes.
     #[inline]
     pub(super) fn held<R>(
         &self,

@@ -2,7 +2,8 @@
 //! is dropped.
 
 use super::gate::{Entered, Gate};
-use super::{Design, KIND, Window, WindowError, WindowInner};
+use super::inner::{KIND, WindowInner};
+use super::{Design, Window, WindowError};
 use crate::{AddrError, Plain, Rank};
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -107,6 +108,49 @@ impl<'w, T: Plain> Hold<'w, T> {
             }
             (want, grip) => inner.gives_back(want, grip),
         }
+    }
+}
+
+impl<T: Plain> Window<T> {
+    /// Locks `target`, shared with other holders. Waits for it.
+    ///
+    /// # Errors
+    ///
+    /// [`WindowError::Addr`]: there is no such rank, or a rank has died.
+    #[inline]
+    pub fn shared(&self, target: Rank) -> Result<Hold<'_, T>, WindowError> {
+        self.hold(Want::Shared(target))
+    }
+
+    /// Locks `target`, exclusively. Waits for it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`shared`](Self::shared).
+    #[inline]
+    pub fn exclusive(&self, target: Rank) -> Result<Hold<'_, T>, WindowError> {
+        self.hold(Want::Exclusive(target))
+    }
+
+    /// Locks all targets, shared with other holders. Waits for them.
+    ///
+    /// # Errors
+    ///
+    /// [`WindowError::Addr`]: a rank has died.
+    #[inline]
+    pub fn lock_all(&self) -> Result<Hold<'_, T>, WindowError> {
+        self.hold(Want::All)
+    }
+
+    /// A hold of all targets without a lock (MPI's NOCHECK), for a program that has
+    /// no conflicting accesses: it takes no operation, and its end flushes puts.
+    pub fn unchecked(&self) -> Hold<'_, T> {
+        Hold::new(self, Want::All, Grip::Unchecked)
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn hold(&self, want: Want) -> Result<Hold<'_, T>, WindowError> {
+        self.inner.grip(want, None).map(|grip| Hold::new(self, want, grip))
     }
 }
 
