@@ -9,7 +9,7 @@ use std::fmt;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use tsumugi_core::mem::RemoteAddr;
-use tsumugi_core::sync::mutant;
+use tsumugi_core::mutate;
 use tsumugi_gas::lock::drive::{self, HeldLock};
 use tsumugi_gas::lock::{Lock, LockMode, Want};
 
@@ -100,10 +100,7 @@ impl<'w, T: Plain> Hold<'w, T> {
         let inner = &*self.window.inner;
         match (self.want, grip) {
             (Want::Shared(target) | Want::Exclusive(target), Grip::Alone(mode)) => {
-                let flushed = match mutant("hold_unflushed") {
-                    true => Ok(()),
-                    false => inner.puts.flush(target),
-                };
+                let flushed = mutate!("hold_unflushed": inner.puts.flush(target) => Ok(()));
                 inner.unlock(target, HeldLock::alone(mode)).and(flushed)
             }
             (want, grip) => inner.gives_back(want, grip),
@@ -206,10 +203,10 @@ impl WindowInner {
     #[inline(never)]
     fn gives_back(&self, want: Want, grip: Grip) -> Result<(), AddrError> {
         let flushed = match want {
-            Want::All if mutant("hold_unflushed_of_all") => Ok(()),
-            Want::All => self.puts.flush_all(),
-            _ if mutant("hold_unflushed_of_claim") => Ok(()),
-            Want::Shared(target) | Want::Exclusive(target) => self.puts.flush(target),
+            Want::All => mutate!("hold_unflushed_of_all": self.puts.flush_all() => Ok(())),
+            Want::Shared(target) | Want::Exclusive(target) => {
+                mutate!("hold_unflushed_of_claim": self.puts.flush(target) => Ok(()))
+            }
         };
         let ended = match (grip, want) {
             (Grip::One(held), Want::Shared(target) | Want::Exclusive(target)) => {
