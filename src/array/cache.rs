@@ -9,7 +9,7 @@
 //!                                                   gone    written back, valid
 //! ```
 //!
-//! Each element has a fixed address in an [`MappedArea`], so any range is one slice.
+//! Each element has a fixed address in a [`MappedArea`], so any range is one slice.
 //! Memory is allocated and freed by blocks, and the number of blocks is bounded.
 //! The lock protects only the books and is never held while bytes are transferred:
 //! elements in transfer are `busy`, and a caller that needs them waits.

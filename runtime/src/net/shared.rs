@@ -49,11 +49,11 @@ pub(super) struct NetShared {
     pub(super) arrivals: AtomicU64,
     /// Packets that were malformed or refused.
     pub(super) strays: AtomicU64,
-    /// Emulation of other ranks that were carried out here.
+    /// Emulated operations of other ranks that were carried out here.
     pub(super) served: AtomicU64,
     /// Bytes that were copied through bounce chunks.
     pub(super) bounced: AtomicU64,
-    /// Emulation and answers that wait for room, of all links.
+    /// Emulated operations and answers that wait for room, of all links.
     pub(super) unsent: AtomicU64,
     /// A packet of another kind than errands has found no room: the next room is for
     /// it.
