@@ -1,4 +1,4 @@
-//! The state that links, watch and callers share: the device, and the handling of
+//! The state that links, poller and callers share: the device, and the handling of
 //! parcels, doorbells and losses at this rank.
 
 use super::device::NetDevice;
@@ -23,7 +23,7 @@ use tsumugi_pvas::partition::Gone;
 use tsumugi_pvas::{Direct, Member};
 use tsumugi_ult::callback;
 
-/// The state that links, watch and callers share.
+/// The state that links, poller and callers share.
 pub(super) struct NetShared {
     pub(super) device: NetDevice,
     /// The fault injection, if there is one.
@@ -43,7 +43,7 @@ pub(super) struct NetShared {
     pub(super) polls: AtomicU64,
     /// Workers that sleep.
     pub(super) asleep: AtomicU64,
-    /// The word on which the watch naps; odd while it does.
+    /// The word on which the poller naps; odd while it does.
     pub(super) nap: AtomicU32,
     /// Parcels and bells that have arrived so far.
     pub(super) arrivals: AtomicU64,

@@ -139,7 +139,7 @@ impl Silence {
         self.next = now;
     }
 
-    /// Handles a beat. It shows that the node's watch has begun, so from now on the
+    /// Handles a beat. It shows that the node's poller has begun, so from now on the
     /// node's silence counts, even before the grace time is over.
     pub(super) fn hears_beat(&mut self, node: u32, now: u32) {
         self.hears(node, now);

@@ -7,7 +7,7 @@ use tsumugi_core::boot::Bootstrap;
 
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Makes the doors of four ranks on two nodes that have met through a server.
+/// Makes the lazy bootstraps of four ranks on two nodes that have met through a server.
 fn doors() -> (Server, Vec<Arc<LazyBootstrap>>) {
     let secret = Secret::new("the secret of these tests").unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -36,7 +36,7 @@ fn card(rank: u32) -> RankCard {
     RankCard { head, host: format!("host {}", rank / 2), network: vec![rank as u8; 9] }
 }
 
-/// Polls until the card has come, as a rail does.
+/// Polls until the card has come, as a NIC endpoint does.
 fn find(door: &Arc<LazyBootstrap>, rank: u32) -> Result<Vec<u8>, BootError> {
     let (mut bytes, begun) = ([0; CARD_BYTES_MAX], Instant::now());
     loop {
@@ -64,8 +64,8 @@ fn a_card_is_requested_once_and_when_it_is_needed() {
     assert_eq!(find(&doors[0], 3), Ok(vec![3; 9]));
     assert_eq!((doors[0].fetched(), doors[1].fetched()), (1, 0));
     assert_eq!(doors[0].host_of(1), Some("host 1".into()));
-    assert!(doors[0].desk().cards.is_empty(), "the rail has the card now");
-    // A request by another rail of the same rank.
+    assert!(doors[0].requests().cards.is_empty(), "the rail has the card now");
+    // A request by another NIC endpoint of the same rank.
     assert_eq!(find(&doors[0], 3), Ok(vec![3; 9]));
     leave(&doors);
     let closed = doors[0].look(Rank(2), &mut [0; CARD_BYTES_MAX]);
