@@ -29,7 +29,8 @@ check() {
 # planted FOLDER: fails if a mutant in the sources of the folder is planted by no test.
 planted() {
     local folder=$1 name missing=0
-    for name in $(grep -rhoE '\b(mutant|edge|order|less)\("[a-z_]+"[,)]|\bmutate!\("[a-z_]+":' "$folder/src" |
+    for name in $(grep -rhv '^ *//' "$folder/src" |
+        grep -oE '\b(mutant|edge|order|less)\("[a-z_]+"[,)]|\bmutate!\("[a-z_]+":' |
         cut -d'"' -f2 | sort -u); do
         if ! grep -rqF "\"$name\"" "$folder/tests" &&
             ! grep -rqF "with_mutant(\"$name\"" "$folder/src"; then

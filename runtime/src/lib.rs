@@ -37,6 +37,8 @@ mod handle;
 pub mod route;
 pub mod job;
 pub mod start;
+#[cfg(all(test, any(tsumugi_asan, tsumugi_tsan)))]
+mod planted;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 

@@ -436,14 +436,18 @@ mod tests {
     use super::*;
     use tsumugi_core::mem::RegionKey;
 
-    /// A rank begins to leave with the end of its last access.
-    #[test]
-    fn a_door_is_left_by_the_last_access() {
+    fn plan() -> LockPlan {
         let key = RegionKey::new(0, 1);
         let home = RemoteAddr { rank: Rank(0), key, offset: 0 };
         let lock = Lock { home, nodes: NodeTable { key, offset: 64 }, kind: LockKind::Readers };
         let tree = Tree::new(2, 2, 2, key, 128).unwrap();
-        let plan = LockPlan { design: LockDesign::Tree, lock, tree };
+        LockPlan { design: LockDesign::Tree, lock, tree }
+    }
+
+    /// A rank begins to leave with the end of its last access.
+    #[test]
+    fn a_door_is_left_by_the_last_access() {
+        let plan = plan();
         let mut door = RankMembership::new(&plan, Rank(1));
         let mut accesses = [WindowAccess::new(plan), WindowAccess::new(plan)];
         let finds = |access: &mut WindowAccess, door: &mut RankMembership, old| {
@@ -465,5 +469,27 @@ mod tests {
         assert!(door.is_leaving());
         finds(&mut accesses[0], &mut door, 0);
         assert!(!door.is_leaving() && accesses.iter().all(|one| one.poll_done().is_some()));
+    }
+
+    /// The caller need not ask for an operation to learn that it waits no more.
+    #[test]
+    fn an_access_that_is_let_in_is_held_at_once() {
+        let plan = plan();
+        let mut door = RankMembership::new(&plan, Rank(1));
+        let [mut first, mut second] = [WindowAccess::new(plan), WindowAccess::new(plan)];
+        first.begin(&mut door, Want::All, NodeId::NONE).unwrap();
+        // The side is shut: the access asks, and waits.
+        while let Some((id, _)) = first.poll_op(&mut door) {
+            first.handle_completed(&mut door, id, Ok(0));
+        }
+        let Some(AccessWait::Word(_, Until::Equal(granted))) = first.waits_for(&door) else {
+            panic!("{first:?} does not wait");
+        };
+        first.handle_wake(&mut door, granted + 1);
+        assert!(!first.is_held(), "the word has another value");
+        first.handle_wake(&mut door, granted);
+        assert!(first.is_held());
+        second.begin(&mut door, Want::All, NodeId::NONE).unwrap();
+        assert!(second.is_held(), "the rank is inside");
     }
 }

@@ -61,8 +61,8 @@ pub fn sample(sources: &[Source], equivalent: &Equivalent, asked: &Asked) -> Vec
             let text = lines[candidate.line - 1].trim().to_owned();
             let is_of_loom = candidate.is_ordering() && !asked.loom;
             // The switch of a mutant that a test plants itself is not changed.
-            let is_planted = !candidate.is_beside
-                && (text.contains("mutant(\"") || text.contains("mutate!(\""));
+            let is_planted =
+                !candidate.is_beside && (text.contains("mutant(\"") || text.contains("mutate!(\""));
             if !asked.has(&source.file, candidate.line)
                 || is_of_loom
                 || is_planted

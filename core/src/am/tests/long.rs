@@ -165,5 +165,6 @@ fn a_long_call_that_timed_out_is_released_once() {
         }
         assert!(alone.machine.poll().is_none());
         assert_eq!(alone.machine.calls(), 1, "the other call's payload is in use");
+        assert_eq!(alone.machine.dropped(), u64::from(!is_lost), "the reply comes too late");
     }
 }

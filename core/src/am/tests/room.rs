@@ -5,7 +5,9 @@ extern crate std;
 use super::alone::{Alone, OTHER, PEER, SHAPE, busy, call, cell, lanes_at, lost, rank, reply};
 use crate::am::cell::{CellKind, Inline, LaneCell};
 use crate::am::lanes::AmLane;
-use crate::am::{AmEvent, AmOutput, DoorbellOrder, HandlerAnswer, SendError};
+use crate::am::{
+    AmEvent, AmOutput, CallPayload, DoorbellOrder, HandlerAnswer, HandlerId, SendError,
+};
 use crate::completion::Why;
 use crate::mem::PeerIndex;
 use crate::op::{Kind, Op};
@@ -174,6 +176,47 @@ fn cells_of_an_unknown_kind_are_dropped_and_count_as_taken() {
     }
     assert_eq!((alone.machine.dropped(), alone.op().operand()), (2, 2));
     assert!(!alone.machine.is_landing());
+}
+
+/// A call that has ended by its time limit takes up the room of its reply until that comes.
+#[test]
+fn a_late_reply_frees_the_room_of_its_call() {
+    let mut alone = Alone::with(SHAPE, DoorbellOrder::WithCell, 5, 6, 2);
+    let at = Instant::from_ns(5);
+    let mut token = None;
+    for _ in 0..4 {
+        let payload = CallPayload::Inline(b"q");
+        token = Some(alone.machine.call(PEER, HandlerId(1), payload, Some(at)).unwrap());
+        alone.drain();
+    }
+    alone.notices(PEER, 4);
+    alone.machine.handle(AmEvent::Tick, at);
+    for _ in 0..4 {
+        assert!(matches!(alone.machine.poll(), Some(AmOutput::Done { .. })));
+    }
+    alone.machine.take_room();
+    assert_eq!(alone.call(PEER), busy(Why::NoCredit));
+    alone.arrives(PEER, reply(token.unwrap().to_bits()));
+    assert!(alone.machine.poll().is_none());
+    assert!(alone.machine.take_room());
+    assert!(alone.call(PEER).is_ok());
+    assert_eq!(alone.call(PEER), busy(Why::NoCredit));
+}
+
+/// No completion comes for cells to a lost rank.
+#[test]
+fn requests_that_wait_for_a_staging_cell_go_on_after_a_loss() {
+    let mut alone = Alone::with(SHAPE, DoorbellOrder::WithCell, 4, 2, 2);
+    alone.cast(PEER).unwrap();
+    alone.arrives(OTHER, call(5));
+    alone.arrives(OTHER, call(6));
+    let first = alone.runs().reply_to.unwrap();
+    alone.machine.handle(AmEvent::Lost(PEER), Instant::ZERO);
+    assert!(alone.machine.poll().is_none() && !alone.machine.wants_poll());
+    assert_eq!(alone.ops().len(), 0);
+    assert!(alone.machine.wants_poll(), "the cell of the cast is free");
+    assert_eq!(alone.runs().reply_to.unwrap().token, 6);
+    alone.machine.reply(first, &HandlerAnswer::Failed).unwrap();
 }
 
 #[test]

@@ -312,7 +312,7 @@ impl<'t> Outbox<'t> {
             let nth = (cut.bytes / size) as usize;
             let slot = ring::slots_of(shape, slots).nth(nth).expect("a packet names its slots");
             let offset = (cut.bytes % size) as usize;
-            let room = into.len().checked_sub(BYTES_HEAD).filter(|room| *room > 0)?;
+            let room = into.len().checked_sub(BYTES_HEAD)?;
             let left = (size as usize - offset).min((bytes - cut.bytes) as usize);
             if room < left && room < PIECE_BYTES_MIN {
                 return None;

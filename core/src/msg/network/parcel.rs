@@ -159,7 +159,7 @@ impl ParcelRecords<'_> {
     fn split(&mut self) -> Result<ParcelRecord<'_>, ParcelError> {
         let bytes = self.0;
         let short = ParcelError::Short { bytes: bytes.len() };
-        let (&[kind, count, ..], true) = (bytes, bytes.len() >= 4) else { return Err(short) };
+        let &[kind, count, ..] = bytes else { return Err(short) };
         if kind == BYTES {
             let (head, rest) = bytes.split_at_checked(BYTES_HEAD).ok_or(short)?;
             let (offset, len) = (word(head, 4), word(head, 8));

@@ -1,7 +1,7 @@
 //! Two ranks, and parcels that a test carries by hand.
 
 use super::*;
-use crate::msg::packet::PacketKind;
+use crate::msg::packet::{INLINE_BYTES_MAX, PacketKind};
 use std::boxed::Box;
 use std::string::ToString;
 use std::vec;
@@ -640,4 +640,126 @@ fn a_rank_without_a_lane_has_nothing() {
     }
     assert_eq!(memory.0, [7; 64]);
     assert_eq!((mail.poll_arrived(), mail.has_unsent()), (None, false));
+}
+
+/// A lane takes as many lines as it has, and no line more before some are returned.
+#[test]
+fn a_lane_is_filled_to_its_last_line() {
+    let (mut a, mut b) = (mail(), mail());
+    for tag in 0..8 {
+        a.push(B, &inline(tag, 0), PacketLoad::Inline(0), &mut Memory(Vec::new()));
+    }
+    let parcel = parcels(&mut a, 1024).remove(0);
+    b.take(A, &parcel).unwrap();
+    let mut next = parcel.clone();
+    (next[4], next[12]) = (1, 8);
+    assert_eq!(b.take(A, &next), Err(ParcelError::Lines { start: 8, lines: 8 }));
+    for _ in 0..7 {
+        b.peek(A);
+        b.pop(A);
+    }
+    b.give_back(A, Returned::default());
+    assert_eq!(b.take(A, &next), Err(ParcelError::Lines { start: 8, lines: 8 }));
+    b.peek(A);
+    b.pop(A);
+    b.give_back(A, Returned::default());
+    assert_eq!(b.take(A, &next), Ok(()));
+}
+
+/// A parcel that was built before its rank was lost, and is posted after that.
+#[test]
+fn a_parcel_that_is_posted_after_a_loss_changes_nothing() {
+    let mut a = mail();
+    for tag in 0..2 {
+        let mut memory = Memory(vec![1; 200]);
+        a.push(B, &inline(tag, 200), PacketLoad::Inline(0), &mut memory);
+    }
+    let mut into = [0; PARCEL_BYTES_MIN];
+    assert!(a.poll_parcel(&mut into).is_some());
+    a.lost(B);
+    assert!(!a.keeps_back(B));
+    a.posted(B);
+    assert!(!a.keeps_back(B) && !a.has_unsent());
+    assert_eq!(a.chunks_free(), CHUNKS);
+}
+
+/// A rank that wants more says so in one parcel; the parcels around it become visible with it.
+#[test]
+fn a_request_is_answered_whichever_parcels_come_with_it() {
+    for asks_first in [true, false] {
+        let (mut a, mut b) = (mail(), mail());
+        one(&mut a, &mut b);
+        b.give_back(A, Returned { taken: 1, ..Returned::default() });
+        let mut sent = Vec::new();
+        for asks in [asks_first, !asks_first] {
+            if asks {
+                a.set_starved(B);
+            } else {
+                a.push(B, &inline(1, 0), PacketLoad::Inline(0), &mut Memory(Vec::new()));
+            }
+            sent.append(&mut parcels(&mut a, 1024));
+        }
+        b.take(A, &sent[1]).unwrap();
+        assert!(!b.has_unsent());
+        b.take(A, &sent[0]).unwrap();
+        assert!(b.is_starved(A) && b.has_unsent(), "the counts are due");
+    }
+}
+
+/// The packet of an early parcel lies over that of an earlier one, and takes more lines.
+#[test]
+fn overlapping_parcels_break_their_lane() {
+    let (mut a, mut b) = (mail(), mail());
+    let mut memory = Memory(vec![1; 200]);
+    let mut sent = Vec::new();
+    for count in [0, 0, 100] {
+        a.push(B, &inline(7, count), PacketLoad::Inline(0), &mut memory);
+        sent.append(&mut parcels(&mut a, 1024));
+    }
+    // The last one begins one line too early, and one number is missing before it.
+    (sent[2][4], sent[2][12]) = (3, 1);
+    b.take(A, &sent[1]).unwrap();
+    b.take(A, &sent[2]).unwrap();
+    b.take(A, &sent[0]).unwrap();
+    assert_eq!(b.peek(A), Some(inline(7, 0)));
+    b.pop(A);
+    assert_eq!(b.peek(A), None, "one line is visible, and the packet has three");
+    a.push(B, &inline(1, 0), PacketLoad::Inline(0), &mut memory);
+    assert_eq!(b.take(A, &parcels(&mut a, 1024)[0]), Err(ParcelError::Broken));
+}
+
+/// The packet that was looked at before stays where it is, and what was held is dropped.
+#[test]
+fn a_broken_lane_takes_nothing_out() {
+    let (mut a, mut b) = (mail(), mail());
+    let mut sent = Vec::new();
+    for tag in 0..4 {
+        a.push(B, &inline(tag, 0), PacketLoad::Inline(0), &mut Memory(Vec::new()));
+        sent.append(&mut parcels(&mut a, 1024));
+    }
+    b.take(A, &sent[0]).unwrap();
+    b.take(A, &sent[3]).unwrap();
+    let held = b.chunks_free();
+    assert_eq!(b.peek(A), Some(inline(0, 0)));
+    sent[1][12] = 2;
+    b.take(A, &sent[1]).unwrap();
+    assert_eq!(b.chunks_free(), held + 1, "the head of the early parcel is dropped");
+    b.pop(A);
+    assert_eq!((b.peek(A), b.untold(A)), (None, 0));
+    b.pop(A);
+    assert_eq!((b.peek(A), b.untold(A)), (None, 0));
+}
+
+#[test]
+fn inline_bytes_have_a_limit() {
+    let (mut a, mut b) = (mail(), mail());
+    let most = INLINE_BYTES_MAX as u8;
+    a.push(B, &inline(1, most), PacketLoad::Inline(0), &mut Memory(vec![7; 256]));
+    let good = parcels(&mut a, 1024).remove(0);
+    let mut long = good.clone();
+    long[parcel::HEAD_BYTES + 1] = most + 1;
+    long.push(7);
+    assert_eq!(b.take(A, &long), Err(ParcelError::Inline(most + 1)));
+    assert_eq!(b.take(A, &good), Ok(()));
+    assert_eq!(b.peek(A), Some(inline(1, most)));
 }

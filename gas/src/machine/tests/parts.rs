@@ -197,6 +197,21 @@ fn the_table_of_one_end_waits_for_that_of_the_other() {
     assert!(rig.keeps(1));
     rig.end(&out, Ok(0));
     assert!(rig.finish().iter().any(|out| out.source == Some(remote(1, OPEN, 0))));
+    assert!(!rig.keeps(1) && !rig.keeps(2), "no operation is under way");
+}
+
+/// Also if the other table does not come.
+#[test]
+fn the_table_of_one_end_is_kept_only_until_the_copy_has_ended() {
+    let mut rig = Rig::new(MachineSetup { near: BOTH, ..plain() });
+    rig.issue(WordRequest::atomic(Kind::GetWord, rig.at(1, OPEN, 0), 0u64));
+    rig.finish();
+    assert_eq!(rig.result(), Ok(0));
+    rig.lost = vec![Rank(2)];
+    rig.issue(Copy::new(rig.at(2, OPEN, 0), rig.at(1, OPEN, 0), 8));
+    assert!(rig.finish().is_empty());
+    assert_eq!(rig.result(), Err(AccessError::PeerLost { rank: Rank(2) }));
+    assert!(!rig.keeps(1), "no operation is under way");
 }
 
 /// The entries of a list are fetched in batches that fit in a landing; entries of 0

@@ -213,9 +213,10 @@ fn parse_joined(
     count: u64,
 ) -> Option<EmulatedRequest<'_>> {
     let (then, rest) = rest.split_at_checked(REQUEST_BYTES)?;
-    if kind != Kind::Put || width != 0 || then[3] == JOINED || rest.len() as u64 != count {
+    if kind != Kind::Put || width != 0 || rest.len() as u64 != count {
         return None;
     }
+    // A put that is joined itself is too short here.
     match parse_request(then, to.rank)? {
         (EmulatedRequest::Word(op), _) if op.writes() => {
             Some(EmulatedRequest::Joined(to, rest, op))
@@ -238,7 +239,7 @@ pub(super) fn result(op: &Op, answer: &[u8; ANSWER_BYTES]) -> Result<u64, AddrEr
 }
 
 /// The value of `notify` for a put with a second operation.
-const JOINED: u8 = 2;
+pub(super) const JOINED: u8 = 2;
 /// The longest put that can carry a second operation.
 pub(crate) const JOINED_BYTES: u64 = (PIECE_BYTES - REQUEST_BYTES) as u64;
 pub(super) const REQUEST: u8 = 1;

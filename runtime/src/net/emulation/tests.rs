@@ -463,3 +463,235 @@ fn an_answer_that_was_put_off_and_finds_no_room_goes_first() {
     assert_eq!(values(&mut serves, MANY), [5, 4]);
     assert_eq!(serves.unsent(), 0);
 }
+
+/// What the parser of requests does not accept, although it is well-formed in parts.
+#[test]
+fn a_request_of_another_form_is_refused() {
+    let own = [7u8; 8];
+    let here = Memory::new(ASKS);
+    let base = NonNull::from(&own).cast();
+    // SAFETY: the array outlives the table's use, which only reads it.
+    let region = unsafe { here.table.register(base, 8, Access::Local) }.unwrap();
+    let local = LocalAddr { key: region.key, offset: 0 };
+    let to = add(0, 0).remote;
+    let parcel = |op: Op, then: Option<Op>| {
+        let mut room = [0; REQUEST_BYTES + PIECE_BYTES];
+        request(&op, then.as_ref(), 2, 0, &here, &mut room).unwrap().to_vec()
+    };
+    let is_good = |bytes: &[u8]| parse_request(bytes, SERVES).is_some();
+    let joined = |then: Op| parcel(Op::put(local, to, 8), Some(then));
+    let word = add(0, u64::MAX);
+    assert!(is_good(&joined(word)) && is_good(&parcel(word, None)));
+    assert!(is_good(&joined(Op::put_word(to, Width::W2, 9))));
+    assert!(!is_good(&joined(Op::get_word(to, Width::W8))), "it changes nothing");
+    assert!(!is_good(&joined(Op::put(local, to, 0))), "it is on no word");
+    // The second request says that it has one of its own.
+    let mut bytes = joined(word);
+    bytes[REQUEST_BYTES + 3] = request::JOINED;
+    assert!(!is_good(&bytes));
+    // The first one is no put of memory.
+    for (at, value) in [(1, Kind::Get as u8), (1, Kind::Swap as u8), (2, 8)] {
+        let mut bytes = joined(word);
+        bytes[at] = value;
+        assert!(!is_good(&bytes), "byte {at} is {value}");
+    }
+    for bytes in [Op::put(local, to, 8), Op::put(local, to, 8).notifying()] {
+        let mut long = parcel(bytes, None);
+        assert!(is_good(&long));
+        long.push(7);
+        assert!(!is_good(&long), "a byte too many");
+    }
+    for (bytes, good) in [(PIECE_BYTES, true), (PIECE_BYTES + 1, false)] {
+        for notify in [0, 1] {
+            let mut get = parcel(Op::get(to, local, 8), None);
+            get[3] = notify;
+            get[24..32].copy_from_slice(&(bytes as u64).to_le_bytes());
+            assert_eq!(is_good(&get), good, "a get of {bytes} bytes, notify {notify}");
+        }
+    }
+}
+
+/// A parcel is built where another one was: the bytes between its fields are zero.
+#[test]
+fn a_parcel_has_no_bytes_of_another_one() {
+    let mut room = [0xff; REQUEST_BYTES + PIECE_BYTES];
+    let bytes = request(&add(0, 1), None, 0, 0, &nothing(), &mut room).unwrap();
+    assert_eq!((bytes.len(), &bytes[12..16]), (REQUEST_BYTES, &[0; 4][..]));
+    let answer = EmulatedReply { to: ASKS, id: 9, result: Ok(5), patience: 0, bytes: None };
+    let mut room = [0xff; REQUEST_BYTES + PIECE_BYTES];
+    let bytes = answer.write(&nothing(), &mut room);
+    assert_eq!(bytes, [ANSWER, 0, 0, 0, 9, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0]);
+}
+
+#[test]
+fn no_request_goes_to_a_rank_for_which_the_device_holds_operations() {
+    const OTHER: Rank = Rank(2);
+    let mut asks = Emulation::new(ASKS);
+    let remote = RemoteAddr { rank: OTHER, ..add(0, 0).remote };
+    for op in [add(1, 1), Op::atomic(Kind::FetchAdd, remote, 1_u64), add(3, 1)] {
+        assert!(asks.begin(&op, || None));
+    }
+    let went = |asks: &mut Emulation, held: Option<Rank>| {
+        let mut went = Vec::new();
+        asks.send(
+            &nothing(),
+            |rank| Some(rank) == held,
+            false,
+            |to, _| {
+                went.push(to);
+                Sent::Yes
+            },
+        );
+        went
+    };
+    assert_eq!(went(&mut asks, Some(SERVES)), [OTHER]);
+    assert_eq!(asks.unsent(), 2);
+    assert_eq!(went(&mut asks, None), [SERVES; 2]);
+}
+
+/// A rank with its answers to so many requests.
+fn owing(requests: usize, op: impl Fn(u64) -> Op) -> Emulation {
+    let (mut asks, mut serves) = (Emulation::new(ASKS), Emulation::new(SERVES));
+    for at in 0..requests {
+        assert!(asks.begin(&op(at as u64), || None));
+        let request = sent(&mut asks, 1).remove(0);
+        assert!(serves.handle(ASKS, &request, &nothing(), |_| Ok(at as u64)));
+    }
+    serves
+}
+
+/// How many answers go while something has just come.
+fn go_at_once(serves: &mut Emulation) -> usize {
+    let mut gone = 0;
+    serves.send(
+        &nothing(),
+        |_| false,
+        true,
+        |_, _| {
+            gone += 1;
+            Sent::Yes
+        },
+    );
+    gone
+}
+
+#[test]
+fn answers_are_not_put_off_if_they_are_many() {
+    let many = WINDOW as usize / 2;
+    for (count, gone) in [(many - 1, 0), (many, many)] {
+        let mut serves = owing(count, |at| add(at, 1).notifying());
+        assert_eq!(go_at_once(&mut serves), gone, "{count} answers");
+        assert_eq!(serves.unsent(), count - gone);
+    }
+}
+
+#[test]
+fn each_answer_is_put_off_as_long() {
+    let mut serves = owing(1, |at| add(at, 1).notifying());
+    let again = owing(1, |at| add(at, 1).notifying()).patient;
+    for _ in 0..2 {
+        let mut put_off = 0;
+        while go_at_once(&mut serves) == 0 {
+            put_off += 1;
+        }
+        assert_eq!(put_off, PUT_OFF_MAX);
+        serves.patient.extend(again.iter());
+    }
+    // Patience is lost only where nothing has come.
+    serves.patient[0].patience = 2;
+    assert_eq!((go_at_once(&mut serves), go_at_once(&mut serves)), (0, 0));
+    let gone: Vec<_> = (0..3).map(|_| sent(&mut serves, 1).len()).collect();
+    assert_eq!(gone, [0, 0, 1]);
+}
+
+/// A thread waits for the answer to a put that notifies, and for no answer to a put with a
+/// second operation.
+#[test]
+fn an_answer_for_which_a_thread_waits_goes_before_one_that_frees_a_place() {
+    let here = Memory::new(ASKS);
+    let base = NonNull::from(&[7u8; 8]).cast();
+    // SAFETY: the bytes are constant, and only read.
+    let region = unsafe { here.table.register(base, 8, Access::Local) }.unwrap();
+    let put = |at| Op::put(LocalAddr { key: region.key, offset: 0 }, add(0, 0).remote, at);
+    let (mut asks, mut serves) = (Emulation::new(ASKS), Emulation::new(SERVES));
+    let begun = [(put(1), Some(add(1, 1))), (put(2).notifying(), None), (put(3), None)];
+    for (value, (op, then)) in (1..).zip(begun) {
+        assert!(asks.begin(&op, || then));
+        asks.send(
+            &here,
+            |_| false,
+            false,
+            |_, request| {
+                assert!(serves.handle(ASKS, request, &nothing(), |_| Ok(value)));
+                Sent::Yes
+            },
+        );
+    }
+    let patience = |answers: &VecDeque<EmulatedReply>| -> Vec<_> {
+        answers.iter().map(|answer| (answer.result, answer.patience)).collect()
+    };
+    assert_eq!(patience(&serves.answers), [(Ok(3), 0)]);
+    assert_eq!(patience(&serves.patient), [(Ok(2), 0), (Ok(1), PATIENCE)]);
+}
+
+#[test]
+fn errands_are_idle_if_nothing_waits() {
+    let mut asks = Emulation::new(ASKS);
+    assert!(asks.is_idle());
+    assert!(asks.begin(&add(1, 1), || None));
+    assert!(!asks.is_idle(), "a request");
+    let request = sent(&mut asks, 1).remove(0);
+    assert!(asks.is_idle(), "the answer is on its way");
+    for notifies in [false, true] {
+        let mut serves = owing(1, |at| if notifies { add(at, 1).notifying() } else { add(at, 1) });
+        assert!(!serves.is_idle(), "an answer");
+        assert_eq!(sent(&mut serves, 1).len(), 1);
+        assert!(serves.is_idle());
+    }
+    let mut serves = Emulation::new(SERVES);
+    assert!(serves.handle(ASKS, &request, &nothing(), |_| Ok(0)));
+    assert!(asks.handle(SERVES, &sent(&mut serves, 1)[0], &nothing(), |_| Ok(0)));
+    assert!(!asks.is_idle(), "a completion");
+    assert_eq!(ended(&mut asks).len(), 1);
+    assert!(asks.is_idle());
+}
+
+/// New requests to a lost rank end, however many were under way; and it is owed nothing.
+#[test]
+fn nothing_is_kept_of_a_lost_rank() {
+    let lost = |rank| (rank == ASKS || rank == SERVES).then_some(rank);
+    for notifies in [false, true] {
+        let op = |at| if notifies { add(at, 1).notifying() } else { add(at, 1) };
+        let mut serves = owing(3, op);
+        assert!(serves.handle(Rank(2), &owed_request(), &nothing(), |_| Ok(0)));
+        serves.lose(lost);
+        assert_eq!((serves.unsent(), serves.owed.get(&0), serves.owed[&2]), (1, None, 1));
+    }
+    let mut asks = Emulation::new(ASKS);
+    for tag in 0..u64::from(WINDOW) {
+        assert!(asks.begin(&add(tag, 1), || None));
+    }
+    assert_eq!(sent(&mut asks, MANY).len(), WINDOW as usize);
+    asks.lose(lost);
+    assert_eq!(ended(&mut asks).len(), WINDOW as usize);
+    assert!(asks.begin(&add(99, 1), || None));
+    asks.send(&nothing(), |_| false, false, |to, _| Sent::Lost(to));
+    assert_eq!(ended(&mut asks)[0].result, Err(AddrError::PeerLost { rank: SERVES }));
+    assert!(asks.is_idle());
+}
+
+fn owed_request() -> Vec<u8> {
+    let mut asks = Emulation::new(Rank(2));
+    assert!(asks.begin(&add(0, 1), || None));
+    sent(&mut asks, 1).remove(0)
+}
+
+#[test]
+fn the_reported_footprint_is_that_of_the_tables() {
+    let Emulation { slots, free, unsent, ended, answers, patient, .. } = Emulation::new(ASKS);
+    let bytes = slots.capacity() * size_of::<OriginSlot>()
+        + (free.capacity() + unsent.capacity()) * size_of::<u16>()
+        + ended.capacity() * size_of::<Completion>()
+        + (answers.capacity() + patient.capacity()) * size_of::<EmulatedReply>();
+    assert_eq!(footprint(), bytes + size_of::<RequestBytes>());
+}

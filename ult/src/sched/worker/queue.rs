@@ -326,7 +326,7 @@ impl Worker {
 
     #[cold]
     #[inline(never)]
-    fn serve_idle(&self) {
+    pub(super) fn serve_idle(&self) {
         let worker_slot = self.worker_slot();
         if !worker_slot.public_slot.is_full() && worker_slot.ready.has_several() {
             self.publish();

@@ -75,6 +75,17 @@ fn of_many_ults_a_chain_is_offered_and_taken_whole() {
     assert_eq!(bench.workers[1].take_public(), None);
 }
 
+/// Also where the worker looks after idle ones at each push, because a system has no barrier
+/// on all processors.
+#[test]
+fn an_offer_stays_until_it_is_taken() {
+    let bench = Bench::new(2, 0);
+    let (first, _others) = pile(&bench, 24);
+    bench.workers[0].serve_idle();
+    let letter = bench.shared.worker_slots[0].public_slot.seen().unwrap();
+    assert!(letter.first == first && !letter.more);
+}
+
 #[test]
 fn offered_ults_are_taken_back_youngest_first() {
     let bench = Bench::new(2, 0);
@@ -325,6 +336,16 @@ fn the_ult_of_a_letter_is_queued() {
     assert_eq!(unsafe { bench.shared.worker_slots[0].ready.pop() }, Some(plain.as_ptr()));
     worker.queue_batch(pinned.into());
     assert_eq!(worker.own_count.get(), 1);
+}
+
+#[test]
+fn a_pinned_ult_that_yields_stays() {
+    let bench = Bench::new(2, 0);
+    let pinned = bench.pinned(0);
+    bench.workers[0].queue_yielded(pinned);
+    assert_eq!(bench.workers[0].own_count.get(), 1);
+    assert!(bench.shared.worker_slots[0].yielded.is_empty(), "no thief finds it");
+    assert_eq!(bench.find(0), Some(pinned));
 }
 
 #[test]
