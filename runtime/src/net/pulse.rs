@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rank_without_a_watch_is_never_suspected() {
+    fn a_rank_without_a_poller_is_never_suspected() {
         assert_eq!(look(&mut seen(), 50, 10 * GIVEN_UP, |_| 0), []);
     }
 
