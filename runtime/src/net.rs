@@ -7,31 +7,33 @@
 //!  try_send ─────────────────────────────────────────┴► packets
 //!                                                          │
 //!  poll ◄─ completions, parcels, bells ◄───────────────────┘
-//!    ▲ workers between ULTs and when idle; the watch when no worker polls
+//!    ▲ workers between ULTs and when idle; the poller when no worker polls
 //! ```
 //!
 //! | file | contents |
 //! |---|---|
+//! | `layer` | the rank's endpoint of the network layer, which the other parts of a rank call |
 //! | `device` | the network libraries that are supported |
-//! | `bad` | fault injection over them, if it is configured |
-//! | `begin` | how callers begin operations and wait for them |
+//! | `facts` | the kind of network, and its counters, for programs |
+//! | `fault`, `link_queue` | fault injection over them, if it is configured |
+//! | `begin`, `begin_fetch` | how callers begin operations and wait for them |
 //! | `network` | the part that is opened before the other ranks are known |
 //! | `descriptors` | file descriptors for connections of strangers |
-//! | `errand` | RMA emulation: operations that the target's processor carries out |
+//! | `emulation` | RMA emulation: operations that the target's processor carries out |
 //! | `parcel` | payload of packets |
 //! | `shared` | the device, and its arrivals, shared by all of these modules |
 //! | `link` | one endpoint of the device, and the emulated operations on it |
 //! | `pieces` | puts and gets of memory that is not registered |
-//! | `pin` | registration cache, of heap memory and of adopted memory |
+//! | `registration`, `registrar` | registration cache, of heap memory and of adopted memory |
 //! | `bounce` | pool of bounce buffers, which may outlive the caller of an operation |
-//! | `window` | parts of this rank's heap from which other ranks fetch messages |
+//! | `fetch_window` | parts of this rank's heap from which other ranks fetch messages |
 //! | `fetch` | gets of long messages from such windows |
-//! | `beat` | heartbeats between nodes |
+//! | `heartbeat` | heartbeats between nodes |
 //! | `silence` | failure detector: a node that is silent for too long is given up |
 //! | `pulse` | detector of ranks of this node that were stopped for too long |
 //! | `suspect` | suspected ranks, until the launcher has reported the first death |
-//! | `watch` | progress thread, which polls when no other thread does |
-//! | `pause` | how long the watch sleeps where the device has no event descriptor |
+//! | `poller` | progress thread, which polls when no other thread does |
+//! | `pause` | how long the poller sleeps where the device has no event descriptor |
 //! | `seen` | counters for tests |
 //! | `joined` | a put, and the operation that goes in the same parcel |
 //! | `hostile` | the inputs of fuzzing and of tests for errands and beats |

@@ -41,13 +41,17 @@
 //!
 //! Progress: blocking, on the lock of the table.
 
+use super::handle::check_bytes;
+use super::lease::Lease;
 use super::page_engine::PageEngine;
-use super::{ArrayError, Dealt, Directory, Distribution, GlobalArray, check_bytes};
-use crate::lock::{LockKind, SharedLock, Words};
-use crate::{AddrError, Agent, Error, Plain, Rank, Runtime};
+use super::room::{ArrayRoom, HOME};
+use super::table::{ArrayHandle, ArrayRecord, LINE, TABLE_BYTES};
+use super::{ArrayError, Dealt, Directory, Distribution, GlobalArray};
+use crate::lock::{LockKind, Words};
+use crate::{Agent, Error, Plain, Runtime};
 use std::fmt;
 use std::sync::Arc;
-use tsumugi_gas::page::{Homes, PageLayout, PageShape};
+use tsumugi_gas::page::PageLayout;
 use tsumugi_pvas::config::EXPOSED;
 
 /// Reserved memory for arrays that ranks make alone. This is a handle: cheap to
@@ -55,48 +59,6 @@ use tsumugi_pvas::config::EXPOSED;
 #[derive(Clone)]
 pub struct Arrays {
     room: Arc<ArrayRoom>,
-}
-
-/// The handle by which other ranks open an array: a word, which may be stored and
-/// sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct ArrayHandle(u64);
-
-struct ArrayRoom {
-    runtime: Runtime,
-    words: Arc<Words>,
-    lock: SharedLock,
-    bytes: u64,
-}
-
-/// Keeps alive an array that this rank has made or opened.
-pub(super) struct Lease {
-    room: Arc<ArrayRoom>,
-    handle: ArrayHandle,
-}
-
-/// A local copy of the table, while the lock is held.
-struct ArrayTable {
-    /// The handle that was assigned last.
-    last: u64,
-    /// The offset from which on the memory was never used.
-    fresh_from: u64,
-    records: Vec<ArrayRecord>,
-}
-
-/// An entry of the table: one array.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct ArrayRecord {
-    handle: u64,
-    start: u64,
-    /// The number of ranks that have the array.
-    users: u64,
-    len: u64,
-    page_len: u64,
-    element_bytes: u64,
-    slots: u64,
-    frames: u64,
-    is_cyclic: u64,
 }
 
 impl Runtime {
@@ -210,177 +172,8 @@ impl Arrays {
     }
 }
 
-impl ArrayHandle {
-    /// The handle as a word.
-    pub const fn to_bits(self) -> u64 {
-        self.0
-    }
-
-    /// The handle from a word. A word that stands for no array is refused by
-    /// [`Arrays::open`].
-    pub const fn from_bits(bits: u64) -> Self {
-        Self(bits)
-    }
-}
-
-impl ArrayRoom {
-    /// Reads the table, changes it and writes the changes back, under the lock.
-    fn with_table<R>(
-        &self,
-        change: impl FnOnce(&mut ArrayTable) -> Result<R, ArrayError>,
-    ) -> Result<R, Error> {
-        let guard = self.lock.write()?;
-        let mut words = [0; TABLE_WORDS];
-        let at = self.words.at(HOME, 0);
-        self.runtime.get_slice(at, &mut words)?;
-        let mut table = ArrayTable::of_words(&words);
-        let changed = change(&mut table);
-        if changed.is_ok() {
-            let new = table.to_words();
-            let first = (0..TABLE_WORDS).find(|word| words[*word] != new[*word]);
-            if let Some(first) = first {
-                let last = (0..TABLE_WORDS).rfind(|word| words[*word] != new[*word]);
-                let range = first..last.unwrap_or(first) + 1;
-                self.runtime.put_slice(at.add(first as u64), &new[range])?;
-            }
-        }
-        guard.release()?;
-        Ok(changed?)
-    }
-
-    /// Finds a place for an array. Returns its record, and the offset from which on
-    /// the memory was fresh before.
-    fn add(
-        &self,
-        table: &mut ArrayTable,
-        record: ArrayRecord,
-    ) -> Result<(ArrayRecord, u64), ArrayError> {
-        let ranks = self.runtime.size();
-        let bytes = record.bytes(ranks);
-        let full = ArrayError::NoPlace { bytes };
-        if table.records.len() == RECORDS {
-            return Err(full);
-        }
-        // Takes the first gap that is wide enough; the records are sorted by their
-        // starts.
-        let (mut start, mut at) = (TABLE_BYTES, 0);
-        for other in &table.records {
-            if start + bytes <= other.start {
-                break;
-            }
-            (start, at) = (other.start + other.bytes(ranks), at + 1);
-        }
-        if start + bytes > self.bytes {
-            return Err(full);
-        }
-        table.last += 1;
-        let record = ArrayRecord { handle: table.last, start, ..record };
-        table.records.insert(at, record);
-        let fresh_from = table.fresh_from;
-        table.fresh_from = fresh_from.max(start + bytes);
-        Ok((record, fresh_from))
-    }
-
-    /// Counts this rank out of an array that it has dropped.
-    fn leave(&self, handle: ArrayHandle) -> Result<(), Error> {
-        self.with_table(|table| {
-            table.find(handle).ok_or(ArrayError::Gone)?.users -= 1;
-            table.records.retain(|record| record.users > 0);
-            Ok(())
-        })
-    }
-
-    /// Zeroes the memory for an array's directory, which other arrays may have used
-    /// before.
-    fn clear(&self, rank: Rank, start: u64, bytes: u64) -> Result<(), AddrError> {
-        let zeros = [0u64; 1024];
-        for at in (0..bytes).step_by(size_of_val(&zeros)) {
-            let words = ((bytes - at) as usize / 8).min(zeros.len());
-            self.runtime.put_slice(self.words.at(rank, start + at), &zeros[..words])?;
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Lease {
-    fn drop(&mut self) {
-        // If the table cannot be reached, the array stays, as after the death of a
-        // rank.
-        let _ = self.room.leave(self.handle);
-    }
-}
-
-impl Lease {
-    pub(super) fn handle(&self) -> ArrayHandle {
-        self.handle
-    }
-}
-
-impl ArrayTable {
-    fn of_words(words: &[u64; TABLE_WORDS]) -> Self {
-        let (records, _) = words[TABLE_HEAD..].as_chunks::<RECORD_WORDS>();
-        let records = records.iter().map(ArrayRecord::of_words);
-        let records = records.take_while(|record| record.handle != 0).collect();
-        Self { last: words[0], fresh_from: words[1], records }
-    }
-
-    fn to_words(&self) -> [u64; TABLE_WORDS] {
-        let mut words = [0; TABLE_WORDS];
-        words[..TABLE_HEAD].copy_from_slice(&[self.last, self.fresh_from]);
-        let (places, _) = words[TABLE_HEAD..].as_chunks_mut::<RECORD_WORDS>();
-        for (place, record) in places.iter_mut().zip(&self.records) {
-            *place = record.to_words();
-        }
-        words
-    }
-
-    fn find(&mut self, handle: ArrayHandle) -> Option<&mut ArrayRecord> {
-        let mut records = self.records.iter_mut();
-        records.find(|record| record.handle == handle.0)
-    }
-}
-
-impl ArrayRecord {
-    fn shape(&self, ranks: u32) -> PageShape {
-        let first = if self.is_cyclic == 0 { Distribution::Block } else { Distribution::Cyclic };
-        PageShape {
-            homes: Homes::new(ranks, self.len.div_ceil(self.page_len), first),
-            page_bytes: self.page_len * self.element_bytes,
-            slots: self.slots as u32,
-            frames: self.frames as u32,
-        }
-    }
-
-    fn bytes(&self, ranks: u32) -> u64 {
-        self.shape(ranks).bytes().next_multiple_of(LINE)
-    }
-
-    const fn of_words(words: &[u64; RECORD_WORDS]) -> Self {
-        let [handle, start, users, len, page_len, element_bytes, slots, frames, is_cyclic] = *words;
-        Self { handle, start, users, len, page_len, element_bytes, slots, frames, is_cyclic }
-    }
-
-    const fn to_words(self) -> [u64; RECORD_WORDS] {
-        let Self { handle, start, users, len, page_len, .. } = self;
-        let Self { element_bytes, slots, frames, is_cyclic, .. } = self;
-        [handle, start, users, len, page_len, element_bytes, slots, frames, is_cyclic]
-    }
-}
-
 impl fmt::Debug for Arrays {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Arrays({} bytes of each rank)", self.room.bytes - TABLE_BYTES)
     }
 }
-
-/// The rank that has the table.
-const HOME: Rank = Rank(0);
-/// The maximum number of arrays at a time.
-const RECORDS: usize = 100;
-const RECORD_WORDS: usize = 9;
-/// The words before the records: the last handle, and the start of the fresh
-/// memory.
-const TABLE_HEAD: usize = 2;
-const TABLE_WORDS: usize = TABLE_HEAD + RECORDS * RECORD_WORDS;
-const TABLE_BYTES: u64 = (TABLE_WORDS as u64 * 8).next_multiple_of(LINE);
-const LINE: u64 = 64;

@@ -9,7 +9,7 @@
 //!                                                   gone    written back, valid
 //! ```
 //!
-//! Each element has a fixed address in an [`MappedArea`], so any range is one slice.
+//! Each element has a fixed address in a [`MappedArea`], so any range is one slice.
 //! Memory is allocated and freed by blocks, and the number of blocks is bounded.
 //! The lock protects only the books and is never held while bytes are transferred:
 //! elements in transfer are `busy`, and a caller that needs them waits.
@@ -25,7 +25,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::OnceLock;
-use tsumugi_core::sync::mutant;
+use tsumugi_core::mutate;
 use tsumugi_ult::sync::{Condvar, Mutex};
 
 #[cfg(test)]
@@ -129,7 +129,8 @@ impl Cache {
         let start = self.at(range.start)?;
         let mut books = self.books.lock();
         loop {
-            let excludes = |lease: &Lease| writes || lease.writes && !mutant("cache_two_writers");
+            let excludes =
+                |lease: &Lease| writes || mutate!("cache_two_writers": lease.writes => false);
             if self.lent_in(&books, &range).any(excludes) {
                 return Err(ArrayError::Lent { index: range.start, count: range.len() });
             }
@@ -145,11 +146,8 @@ impl Cache {
         books.clock += 1;
         // Elements that are lent already are shown as they are, so the new lease is
         // as old as theirs.
-        let lent = self.lent_in(&books, &range).map(|lease| lease.age);
-        let age = match lent.min() {
-            Some(age) if !mutant("cache_lent_anew") => age,
-            _ => books.age,
-        };
+        let oldest = self.lent_in(&books, &range).map(|lease| lease.age).min();
+        let age = mutate!("cache_lent_anew": oldest.unwrap_or(books.age) => books.age);
         let lease = Lease { range: range.clone(), writes, age };
         let clock = books.clock;
         for block in self.blocks_of(&range) {
@@ -175,11 +173,11 @@ impl Cache {
         let mut books = self.books.lock();
         for gap in gaps {
             books.busy.remove(gap.clone());
-            let is_late = books.age != lease.age && !mutant("cache_late_fetch_kept");
+            let is_late = mutate!("cache_late_fetch_kept": books.age != lease.age => false);
             // The requested elements are shown; the rest of their pages may be
             // older than an `acquire` that the program has called meanwhile.
             let known = if is_late { cut(&gap, &range) } else { gap };
-            if fetched.is_ok() || mutant("cache_failed_valid") {
+            if mutate!("cache_failed_valid": fetched.is_ok() => true) {
                 books.valid.insert(known);
             }
         }
@@ -212,7 +210,7 @@ impl Cache {
     /// out of date, except where another lease shows them or this rank has written
     /// to them.
     fn forget_old(&self, books: &mut Books, lease: &Lease) {
-        if lease.age == books.age || mutant("cache_old_kept") {
+        if mutate!("cache_old_kept": lease.age == books.age => true) {
             return;
         }
         let mut old = Ranges::default();
@@ -229,14 +227,13 @@ impl Cache {
         // Elements that are lent for writing now are left to the next release after
         // their checkin.
         let mut due = books.dirty.clone();
-        if !mutant("cache_released_while_lent") {
-            let lent = books.blocks.values().flat_map(|block| &block.lent);
-            lent.filter(|lease| lease.writes).for_each(|lease| due.remove(lease.range.clone()));
-        }
-        if mutant("cache_pages_written_back") {
-            due.clone().iter().for_each(|part| due.insert(self.pages_of(&part)));
-        }
-        let (mut books, written) = self.write_back(books, due.iter().collect(), travel);
+        let lent = books.blocks.values().flat_map(|block| &block.lent);
+        let changing =
+            lent.filter(|lease| mutate!("cache_released_while_lent": lease.writes => false));
+        changing.for_each(|lease| due.remove(lease.range.clone()));
+        let whole = |part| mutate!("cache_pages_written_back": part => self.pages_of(&part));
+        let due = due.iter().map(whole).collect();
+        let (mut books, written) = self.write_back(books, due, travel);
         // Other threads may have begun to write back elements before this call;
         // wait for them.
         while books.returning > 0 {
@@ -249,16 +246,12 @@ impl Cache {
     pub(super) fn acquire(&self) {
         let mut books = self.books.lock();
         books.age += 1;
-        let mut kept = match mutant("cache_dirty_forgotten") {
-            true => Ranges::default(),
-            false => books.dirty.clone(),
-        };
-        let lent = if mutant("cache_lent_forgotten") { 0 } else { usize::MAX };
-        books.blocks.values().flat_map(|block| &block.lent).take(lent).for_each(|lease| {
+        let mut kept = mutate!("cache_dirty_forgotten": books.dirty.clone() => Ranges::default());
+        for lease in books.blocks.values().flat_map(|block| &block.lent) {
             for valid in books.valid.within(lease.range.clone()) {
-                kept.insert(valid);
+                mutate!("cache_lent_forgotten": kept.insert(valid) => ());
             }
-        });
+        }
         books.valid = kept;
     }
 
@@ -329,7 +322,7 @@ impl Cache {
         };
         let elements = self.elements_of(oldest);
         let dirty = books.dirty.within(elements.clone());
-        if !dirty.is_empty() && !mutant("cache_dirty_given_up") {
+        if mutate!("cache_dirty_given_up": !dirty.is_empty() => false) {
             let (books, written) = self.write_back(books, dirty, travel);
             return written.map(|()| books);
         }

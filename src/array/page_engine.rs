@@ -3,7 +3,7 @@
 
 mod own;
 
-use super::alone::Lease;
+use super::lease::Lease;
 use super::message_directory::MessageDirectory;
 use super::{ArrayError, ArrayHandle, Dealt, Directory};
 use crate::lock::Words;
@@ -246,8 +246,8 @@ impl PageEngine {
             load(&self.runtime, header.add(HEADER_BYTES), into)?;
             Ok(found)
         };
-        let glance = OptimisticRead::new(self.book, self.runtime.rank(), page);
-        drive(glance, &mut self.driver(), read)
+        let optimistic = OptimisticRead::new(self.book, self.runtime.rank(), page);
+        drive(optimistic, &mut self.driver(), read)
     }
 
     /// Reads one element, as [`read`](Self::read) does.
@@ -280,21 +280,21 @@ impl PageEngine {
         Ok(words[0])
     }
 
-    /// RegistrationCache a page and calls `call` with the address of its bytes.
+    /// Pins a page and calls `call` with the address of its bytes.
     #[inline]
     pub(super) fn held<R>(
         &self,
         page: PageId,
         call: impl FnOnce(&Runtime, RemoteAddr) -> Result<R, AddrError>,
     ) -> Result<R, AddrError> {
-        let door =
+        let pin =
             PinFast::of(&self.book, self.runtime.rank(), page, |at| self.words.own(at.offset));
         let mut call = Some(call);
         let access = |entry| {
             let at = self.words.real(self.book.bytes(entry));
             (call.take().expect("the access is called once"))(&self.runtime, at)
         };
-        if let Some(result) = door.hit(page, Some, access) {
+        if let Some(result) = pin.hit(page, Some, access) {
             return result;
         }
         self.hold(page, call.take().expect("the access was not called"))

@@ -7,7 +7,7 @@
 //! library. A table that one rank has for all ranks of its node is divided by their
 //! number.
 
-use super::{Ledger, NODE_RANKS, Table};
+use super::tables::{self, Ledger, NODE_RANKS, Table};
 use tsumugi_core::am::BLOCK_PEERS;
 use tsumugi_runtime::net;
 use tsumugi_runtime::service::{am, messages};
@@ -73,9 +73,9 @@ impl Ledger {
             let own = self.tables.iter().filter(|table| table.name == name);
             own.map(|table| table.shared_bytes(ranks)).sum::<u64>()
         };
-        let calls = global + blocks * met + later(super::LANDINGS);
+        let calls = global + blocks * met + later(tables::LANDINGS);
         let (peer, all, _) = messages::far_footprint(few);
-        let messages = calls + peers * peer as u64 + all as u64 + later(super::OWN_LANE);
+        let messages = calls + peers * peer as u64 + all as u64 + later(tables::OWN_LANE);
         let one = |name, bytes| InUse { name, bytes };
         [
             one("in use by the global memory", global),
@@ -131,16 +131,16 @@ const LINES: &[(&str, Option<u64>, &[&str])] = &[
     ("addresses of the starter memories", Some(12_000_000), &[]),
     ("queue pairs (here in the network's library)", Some(160_000_000), &[]),
     ("completion queue, memory regions", Some(12_128), &[]),
-    ("node of each rank", None, &[super::NODES]),
-    ("heartbeats, 1/32 of those of a node", None, &[super::BEATS]),
-    ("calls: tables", None, &[super::CALL_TABLES, super::CALLS]),
-    ("messages: tables", None, &[super::MESSAGE_TABLES, super::MESSAGES]),
-    ("network: regions, operations, packets", None, &[super::REGIONS]),
+    ("node of each rank", None, &[tables::NODES]),
+    ("heartbeats, 1/32 of those of a node", None, &[tables::BEATS]),
+    ("calls: tables", None, &[tables::CALL_TABLES, tables::CALLS]),
+    ("messages: tables", None, &[tables::MESSAGE_TABLES, tables::MESSAGES]),
+    ("network: regions, operations, packets", None, &[tables::REGIONS]),
     ("control page, starter memory", None, &["control page", "partition"]),
     (
         "scheduler, runtime, environment",
         None,
-        &["scheduler", "runtime", super::FILES, super::SEATS],
+        &["scheduler", "runtime", tables::FILES, tables::SEATS],
     ),
 ];
 

@@ -10,18 +10,11 @@
 //!
 //! Progress: blocking, except `post`. A waiter sleeps on a word of its own rank.
 
-use super::{Window, WindowError, WindowInner};
+use super::epoch_counts::EpochCounts;
+use super::inner::WindowInner;
+use super::{Window, WindowError};
 use crate::{AddrError, Error, Plain, Rank, Signal, Until};
-use std::collections::HashMap;
 use std::sync::{MutexGuard, PoisonError};
-
-/// How many epochs this rank has waited for, to be compared with the words that
-/// peers count up.
-#[derive(Default)]
-pub(super) struct EpochCounts {
-    started: HashMap<Rank, u64>,
-    completed: u64,
-}
 
 /// An exposure epoch: this rank's memory is open to some ranks, until they have
 /// completed.

@@ -2,13 +2,14 @@
 //! is dropped.
 
 use super::gate::{Entered, Gate};
-use super::{Design, KIND, Window, WindowError, WindowInner};
+use super::inner::{KIND, WindowInner};
+use super::{Design, Window, WindowError};
 use crate::{AddrError, Plain, Rank};
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use tsumugi_core::mem::RemoteAddr;
-use tsumugi_core::sync::mutant;
+use tsumugi_core::mutate;
 use tsumugi_gas::lock::drive::{self, HeldLock};
 use tsumugi_gas::lock::{Lock, LockMode, Want};
 
@@ -99,14 +100,54 @@ impl<'w, T: Plain> Hold<'w, T> {
         let inner = &*self.window.inner;
         match (self.want, grip) {
             (Want::Shared(target) | Want::Exclusive(target), Grip::Alone(mode)) => {
-                let flushed = match mutant("hold_unflushed") {
-                    true => Ok(()),
-                    false => inner.puts.flush(target),
-                };
+                let flushed = mutate!("hold_unflushed": inner.puts.flush(target) => Ok(()));
                 inner.unlock(target, HeldLock::alone(mode)).and(flushed)
             }
             (want, grip) => inner.gives_back(want, grip),
         }
+    }
+}
+
+impl<T: Plain> Window<T> {
+    /// Locks `target`, shared with other holders. Waits for it.
+    ///
+    /// # Errors
+    ///
+    /// [`WindowError::Addr`]: there is no such rank, or a rank has died.
+    #[inline]
+    pub fn shared(&self, target: Rank) -> Result<Hold<'_, T>, WindowError> {
+        self.hold(Want::Shared(target))
+    }
+
+    /// Locks `target`, exclusively. Waits for it.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`shared`](Self::shared).
+    #[inline]
+    pub fn exclusive(&self, target: Rank) -> Result<Hold<'_, T>, WindowError> {
+        self.hold(Want::Exclusive(target))
+    }
+
+    /// Locks all targets, shared with other holders. Waits for them.
+    ///
+    /// # Errors
+    ///
+    /// [`WindowError::Addr`]: a rank has died.
+    #[inline]
+    pub fn lock_all(&self) -> Result<Hold<'_, T>, WindowError> {
+        self.hold(Want::All)
+    }
+
+    /// A hold of all targets without a lock (MPI's NOCHECK), for a program that has
+    /// no conflicting accesses: it takes no operation, and its end flushes puts.
+    pub fn unchecked(&self) -> Hold<'_, T> {
+        Hold::new(self, Want::All, Grip::Unchecked)
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub(super) fn hold(&self, want: Want) -> Result<Hold<'_, T>, WindowError> {
+        self.inner.grip(want, None).map(|grip| Hold::new(self, want, grip))
     }
 }
 
@@ -162,10 +203,10 @@ impl WindowInner {
     #[inline(never)]
     fn gives_back(&self, want: Want, grip: Grip) -> Result<(), AddrError> {
         let flushed = match want {
-            Want::All if mutant("hold_unflushed_of_all") => Ok(()),
-            Want::All => self.puts.flush_all(),
-            _ if mutant("hold_unflushed_of_claim") => Ok(()),
-            Want::Shared(target) | Want::Exclusive(target) => self.puts.flush(target),
+            Want::All => mutate!("hold_unflushed_of_all": self.puts.flush_all() => Ok(())),
+            Want::Shared(target) | Want::Exclusive(target) => {
+                mutate!("hold_unflushed_of_claim": self.puts.flush(target) => Ok(()))
+            }
         };
         let ended = match (grip, want) {
             (Grip::One(held), Want::Shared(target) | Want::Exclusive(target)) => {

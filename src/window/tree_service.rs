@@ -1,5 +1,5 @@
-//! The service (tree_service) that runs the vertices of a window's group lock that this
-//! rank has: a [`Service`] of the rank.
+//! The tree service, which runs the vertices of a window's group lock that this rank
+//! has: a [`Service`] of the rank.
 //!
 //! ```text
 //! a peer: writes a vertex's word ─► sets the bell ─► rings the rank
@@ -24,8 +24,8 @@ pub(crate) struct TreeService {
 }
 
 impl TreeService {
-    /// Makes the tree_service of the vertices of `tree` that the rank runs; `None`: it
-    /// runs none.
+    /// Makes the service of the vertices of `tree` that the rank runs; `None`: it runs
+    /// none.
     pub(super) fn new(ways: &Arc<Ways>, tree: Tree) -> Option<Self> {
         let ids = tree.vertices_of(ways.rank());
         let vertices: Vec<Vertex> = ids.map(|id| Vertex::new(tree, id)).collect();
@@ -42,7 +42,7 @@ impl TreeService {
         let mut moved = 0;
         for (index, vertex) in (0u64..).zip(vertices) {
             // The words are in own memory, which is registered as long as the
-            // tree_service lives.
+            // tree service lives.
             let _ = vertex.handle_words(|word| self.ways.load(word));
             while let Some((step, op)) = vertex.poll_op() {
                 moved += 1;

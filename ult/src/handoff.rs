@@ -135,5 +135,5 @@ impl<T> From<NonNull<T>> for HandoffBatch<T> {
 }
 
 const MORE: usize = 1;
-/// The bits that are no part of an address; an `PublicSlot` uses one bit more.
+/// The bits that are no part of an address; a `PublicSlot` uses one bit more.
 const BITS: usize = 3;

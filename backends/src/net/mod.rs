@@ -18,18 +18,18 @@
 //! | `memory` | the directory of own regions, and the cache of peers' regions |
 //! | `packet` | the form of packets, and the buffers for them |
 //! | `send`, `receive` | packets down, packets and doorbells up |
-//! | `rng` | keys that other programs cannot guess |
-//! | `number` | doorbells that a put carries itself (immediate data) |
-//! | `nic`, `scratch` | the parts of one endpoint |
-//! | `backoffs` | peers that cannot be reached yet |
+//! | `secret_rng` | keys that other programs cannot guess |
+//! | `immediate` | doorbells that a put carries itself (immediate data) |
+//! | `nic_endpoint`, `scratch` | the parts of one endpoint |
+//! | `first_contact` | peers that cannot be reached yet |
 //! | `failure` | failures of a device |
-//! | `in_flight_op` | an operation under way |
+//! | `in_flight` | an operation under way |
 //! | `endpoint` | one queue, as its user holds it |
 //! | `post` | operations down |
 //! | `poll` | completions up |
 //! | `lookup` | slots of directories, read on demand |
-//! | `probed` | the results of trials of a library |
-//! | `unfit` | why a domain cannot be opened |
+//! | `probe_report` | the results of trials of a library |
+//! | `assemble_error` | why a domain cannot be opened |
 //!
 //! A NIC endpoint has one owner at a time, so that nothing below it needs a lock.
 //! Endpoint k of a rank communicates with endpoint k of its peers. A registration takes

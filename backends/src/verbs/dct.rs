@@ -1,6 +1,6 @@
 //! The dynamically connected transport: one pair that answers any number of peers
 //! (the *target*, DCT), and few pairs that send requests, each to one peer at a
-//! time (the *initiators*, initiators, DCI). Only NVIDIA's devices have it, by calls of
+//! time (the *initiators*, DCI). Only NVIDIA's devices have it, by calls of
 //! their driver's own library (libmlx5), which is optional.
 //!
 //! ```text

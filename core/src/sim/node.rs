@@ -70,7 +70,7 @@ impl<'n> SimNode<'n> {
         self.now().max(Instant::from_ns(busy))
     }
 
-    /// Posts an operation; its end is an [`SimEvent`](super::SimEvent) of this node.
+    /// Posts an operation; its end is a [`SimEvent`](super::SimEvent) of this node.
     /// Returns false if too many operations are in flight, or the node is dead.
     #[must_use = "on false the operation was not posted"]
     pub fn try_post(&self, op: &Op) -> bool {

@@ -127,7 +127,7 @@ impl WindowAccess {
     ///
     /// # Errors
     ///
-    /// A [`AccessRefused`] if the rank would wait for itself:
+    /// An [`AccessRefused`] if the rank would wait for itself:
     ///
     /// - [`AccessRefused::OtherSide`]: the rank is inside on the other side: it holds all
     ///   targets and wants one exclusively, or the other way round.

@@ -32,7 +32,7 @@ pub struct GroupMember {
     step: u32,
 }
 
-/// Where the rank of an [`GroupMember`] is.
+/// Where the rank of a [`GroupMember`] is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MemberPlace {
     /// Outside.

@@ -51,7 +51,7 @@ impl<'w> ReadFast<'w> {
 
     /// Reads the page. `find` returns the place of a frame, if the frame can be read
     /// at once: its header, and the value by which `read` finds the bytes. `None`:
-    /// no good bytes were read, and the caller must use a [`OptimisticRead`](super::OptimisticRead).
+    /// no good bytes were read, and the caller must use an [`OptimisticRead`](super::OptimisticRead).
     /// Wait-free, except for the time of `read`.
     ///
     /// A thread that fills a frame that another page has left must execute a release

@@ -63,8 +63,8 @@ const A: Rank = Rank(2);
 const RANKS: u32 = 3 + 32;
 const PAGE: PageId = PageId(1);
 
-/// The operations on other ranks of the own, and of the grace period, which is shared by all pages that
-/// moved before it.
+/// The operations on other ranks that a move takes, and those of its grace period, which
+/// all pages that moved before it share.
 fn by_atomics(is_apart: bool, readers: u32, writers: u32) -> (u64, u64) {
     let homes = Homes::new(RANKS, u64::from(RANKS), Distribution::Block);
     let shape = PageShape { homes, page_bytes: 8, slots: 1, frames: 2 };

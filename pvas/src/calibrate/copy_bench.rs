@@ -218,7 +218,7 @@ struct BenchBlock {
     bytes: usize,
 }
 
-// SAFETY: the two threads take turns by the ping_pong's rounds.
+// SAFETY: the two threads take turns by the rounds of the ping-pong.
 unsafe impl Sync for BenchBlock {}
 
 impl BenchBlock {
@@ -243,7 +243,7 @@ impl BenchBlock {
     fn word(&self, at: usize) -> u64 {
         debug_assert!(at + 8 <= self.bytes && at.is_multiple_of(8));
         // SAFETY: within the block and aligned; no thread writes it during the
-        // read, by the ping_pong's rounds.
+        // read, by the rounds of the ping-pong.
         unsafe { self.start.add(at).cast().read() }
     }
 

@@ -19,7 +19,7 @@ pub struct PingPong {
 }
 
 impl PingPong {
-    /// Makes a ping_pong without threads.
+    /// Makes a ping-pong without threads.
     pub fn new(end: Instant) -> Self {
         let line = || CachePadded::new(AtomicU64::new(0));
         Self { asked: line(), answered: line(), stop: AtomicBool::new(false), end }

@@ -6,7 +6,7 @@ pub enum CopyMode {
     /// With the C library's copy.
     #[default]
     Plain,
-    /// PopulateMethod the processor's instruction for strings, in short pieces; plain where
+    /// By the processor's instruction for strings, in short pieces; plain where
     /// it has none.
     Pieces,
     /// Past the caches, by the widest stores that the processor has; plain

@@ -29,7 +29,7 @@ pub enum RankEnd {
         /// The code.
         code: i32,
     },
-    /// PopulateMethod a signal.
+    /// By a signal.
     Killed {
         /// The signal.
         signal: i32,

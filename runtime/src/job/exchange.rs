@@ -25,7 +25,7 @@ impl Exchange {
     /// uses it.
     pub(super) fn with<R>(&mut self, ask: impl FnOnce(&mut dyn Bootstrap) -> R) -> R {
         match self {
-            Self::Open(door) => door.with(|bootstrap| ask(bootstrap)),
+            Self::Open(lazy) => lazy.with(|bootstrap| ask(bootstrap)),
             Self::Closed(bootstrap) => ask(&mut **bootstrap),
         }
     }
@@ -33,9 +33,9 @@ impl Exchange {
     /// The source of cards from now on.
     pub(super) fn cards(&mut self, nodes: &Arc<Nodes>) -> Result<Arc<dyn Cards>, Error> {
         match self {
-            Self::Open(door) => {
-                door.open(nodes);
-                Ok(Arc::new(door.clone()))
+            Self::Open(lazy) => {
+                lazy.open(nodes);
+                Ok(Arc::new(lazy.clone()))
             }
             Self::Closed(bootstrap) => {
                 let mut packing = Packing::default();
@@ -51,14 +51,14 @@ impl Exchange {
 
     pub(super) fn meet(&mut self) -> Result<(), BootError> {
         match self {
-            Self::Open(door) => door.meet(),
+            Self::Open(lazy) => lazy.meet(),
             Self::Closed(bootstrap) => bootstrap.barrier(),
         }
     }
 
     pub(super) fn leave(&mut self) -> Result<(), BootError> {
         match self {
-            Self::Open(door) => door.leave(),
+            Self::Open(lazy) => lazy.leave(),
             Self::Closed(bootstrap) => bootstrap.leave(),
         }
     }
@@ -67,7 +67,7 @@ impl Exchange {
 impl fmt::Debug for Exchange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Open(door) => door.fmt(f),
+            Self::Open(lazy) => lazy.fmt(f),
             Self::Closed(_) => f.write_str("Closed"),
         }
     }

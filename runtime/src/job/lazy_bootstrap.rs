@@ -2,11 +2,11 @@
 //! while the job runs, over the bootstrap connection, which stays open.
 //!
 //! ```text
-//!  a rail: look ─► desk ── has it come? ── yes ─► the card, once
-//!                    └─ no: wanted ─► the thread, or one at a barrier ─► bootstrap
+//!  an endpoint: look ─► requests ── has it come? ── yes ─► the card, once
+//!                         └─ no: wanted ─► the thread, or one at a barrier ─► bootstrap
 //! ```
 //!
-//! A rail never waits: it polls, and each poll calls `look` again. The thread is
+//! A NIC endpoint never waits: it polls, and each poll calls `look` again. The thread is
 //! started when a card is first requested. A rank that waits for the others at a
 //! barrier also fetches cards itself meanwhile: another rank may need an answer
 //! from it before it can reach the barrier, and this rank may never have
@@ -26,10 +26,10 @@ use tsumugi_pvas::Nodes;
 /// The bootstrap client and its cache; see the module.
 pub(super) struct LazyBootstrap {
     /// The thread that has this lock sends requests. A thread that waits for this
-    /// lock does not hold the lock of `desk`.
+    /// lock does not hold the lock of `requests`.
     boot: Mutex<Box<dyn OpenBootstrap>>,
     nodes: OnceLock<Arc<Nodes>>,
-    desk: Mutex<CardRequests>,
+    requests: Mutex<CardRequests>,
     called: Condvar,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct LazyBootstrap {
 struct CardRequests {
     /// The ranks that were requested, in the order of the requests.
     wanted: VecDeque<Rank>,
-    /// `None` if the card is requested. A card stays here until its rail has taken
+    /// `None` if the card is requested. A card stays here until its NIC endpoint has taken
     /// it.
     cards: BTreeMap<u32, Option<Came>>,
     /// The host name of each node of which a rank was contacted, for up to
@@ -54,8 +54,8 @@ type Came = Result<Box<[u8]>, BootError>;
 
 impl LazyBootstrap {
     pub(super) fn new(boot: Box<dyn OpenBootstrap>) -> Arc<Self> {
-        let (boot, nodes, desk) = (Mutex::new(boot), OnceLock::new(), Mutex::default());
-        Arc::new(Self { boot, nodes, desk, called: Condvar::new() })
+        let (boot, nodes, requests) = (Mutex::new(boot), OnceLock::new(), Mutex::default());
+        Arc::new(Self { boot, nodes, requests, called: Condvar::new() })
     }
 
     /// Sets the table of nodes; from now on cards can be requested.
@@ -83,9 +83,9 @@ impl LazyBootstrap {
     /// Ends the client when this rank ends successfully.
     pub(super) fn leave(&self) -> Result<(), BootError> {
         let thread = {
-            let mut desk = self.desk();
-            desk.is_closed = true;
-            desk.thread.take()
+            let mut requests = self.requests();
+            requests.is_closed = true;
+            requests.thread.take()
         };
         self.called.notify_all();
         if let Some(thread) = thread {
@@ -99,34 +99,36 @@ impl LazyBootstrap {
     /// Fetches all requested cards.
     fn serve(&self, boot: &mut dyn OpenBootstrap) {
         loop {
-            let Some(rank) = self.desk().wanted.front().copied() else { return };
+            let Some(rank) = self.requests().wanted.front().copied() else { return };
             let card = fetch(boot, rank);
-            let mut desk = self.desk();
-            desk.wanted.pop_front();
-            desk.fetched += 1;
+            let mut requests = self.requests();
+            requests.wanted.pop_front();
+            requests.fetched += 1;
             let network = card.map(|RankCard { host, network, .. }| {
                 let place = self.nodes.get().and_then(|nodes| nodes.place(rank));
                 let node = place.map_or(u32::MAX, |place| place.node);
-                desk.hosts.entry(node).or_insert_with(|| host.into_boxed_str());
-                if desk.hosts.len() > HOSTS_MAX {
-                    desk.hosts.pop_first();
+                requests.hosts.entry(node).or_insert_with(|| host.into_boxed_str());
+                if requests.hosts.len() > HOSTS_MAX {
+                    requests.hosts.pop_first();
                 }
                 network.into_boxed_slice()
             });
-            desk.cards.insert(rank.0, Some(network));
+            requests.cards.insert(rank.0, Some(network));
         }
     }
 
     /// The body of the thread.
     fn run(&self) {
         loop {
-            let desk = self.desk();
-            let idle = |desk: &mut CardRequests| desk.wanted.is_empty() && !desk.is_closed;
-            let desk = self.called.wait_while(desk, idle).unwrap_or_else(PoisonError::into_inner);
-            if desk.is_closed {
+            let requests = self.requests();
+            let idle =
+                |requests: &mut CardRequests| requests.wanted.is_empty() && !requests.is_closed;
+            let requests =
+                self.called.wait_while(requests, idle).unwrap_or_else(PoisonError::into_inner);
+            if requests.is_closed {
                 return;
             }
-            drop(desk);
+            drop(requests);
             self.serve(&mut **self.boot());
         }
     }
@@ -135,8 +137,8 @@ impl LazyBootstrap {
         self.boot.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn desk(&self) -> MutexGuard<'_, CardRequests> {
-        self.desk.lock().unwrap_or_else(PoisonError::into_inner)
+    fn requests(&self) -> MutexGuard<'_, CardRequests> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -146,53 +148,53 @@ impl Cards for Arc<LazyBootstrap> {
         rank: Rank,
         into: &mut [u8; CARD_BYTES_MAX],
     ) -> Result<Option<usize>, BootError> {
-        let mut desk = self.desk();
-        match desk.cards.get(&rank.0) {
+        let mut requests = self.requests();
+        match requests.cards.get(&rank.0) {
             Some(None) => return Ok(None),
             Some(Some(Err(why))) => return Err(*why),
             Some(Some(Ok(card))) => {
                 let bytes = card.len();
                 into[..bytes].copy_from_slice(card);
-                desk.cards.remove(&rank.0);
+                requests.cards.remove(&rank.0);
                 return Ok(Some(bytes));
             }
-            None if desk.is_closed => return Err(BootError::Disconnected),
+            None if requests.is_closed => return Err(BootError::Disconnected),
             None => {}
         }
-        if desk.thread.is_none() {
-            let door = self.clone();
+        if requests.thread.is_none() {
+            let lazy = self.clone();
             let thread = thread::Builder::new().name("tsumugi-cards".into());
-            let started = thread.spawn(move || door.run());
-            desk.thread = Some(started.map_err(|error| BootError::System {
+            let started = thread.spawn(move || lazy.run());
+            requests.thread = Some(started.map_err(|error| BootError::System {
                 what: "a thread that asks for cards",
                 errno: error.raw_os_error().unwrap_or(0),
             })?);
         }
-        desk.cards.insert(rank.0, None);
-        desk.wanted.push_back(rank);
+        requests.cards.insert(rank.0, None);
+        requests.wanted.push_back(rank);
         self.called.notify_one();
         Ok(None)
     }
 
     fn why(&self, rank: Rank) -> Option<BootError> {
-        match self.desk().cards.get(&rank.0) {
+        match self.requests().cards.get(&rank.0) {
             Some(Some(Err(why))) => Some(*why),
             _ => None,
         }
     }
 
     fn host_of(&self, node: u32) -> Option<String> {
-        self.desk().hosts.get(&node).map(|host| host.to_string())
+        self.requests().hosts.get(&node).map(|host| host.to_string())
     }
 
     fn fetched(&self) -> u64 {
-        self.desk().fetched
+        self.requests().fetched
     }
 }
 
 impl fmt::Debug for LazyBootstrap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "LazyBootstrap({} cards were asked for)", self.desk().fetched)
+        write!(f, "LazyBootstrap({} cards were asked for)", self.requests().fetched)
     }
 }
 

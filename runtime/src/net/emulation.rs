@@ -397,9 +397,9 @@ const PATIENCE: u8 = 16;
 const PUT_OFF_MAX: u8 = 64;
 /// No limit.
 const MANY: usize = usize::MAX;
-/// Emulation of a link that may be under way.
+/// Emulated operations of a link that may be under way.
 const SLOTS: usize = 256;
-/// Emulation that may be under way to one peer.
+/// Emulated operations that may be under way to one peer.
 const WINDOW: u32 = 16;
 
 #[cfg(test)]

@@ -20,7 +20,7 @@
 //! declared lost are ignored, except for the notice that its node has given this
 //! node up.
 //!
-//! The watch may find the device's lock taken at each look: on a crowded machine the
+//! The poller may find the device's lock taken at each look: on a crowded machine the
 //! holder of the lock is mostly preempted while it holds it. So a beat that found no
 //! room is sent by the next thread that has the device. And a node with a late beat
 //! is not yet silent: any packet of its first rank shows that the node is alive, and
@@ -202,7 +202,7 @@ impl Heartbeats {
         member: &Member,
         send: impl FnMut(Rank, HeartbeatPacket<'_>) -> bool,
     ) {
-        // Relaxed: the next thread that polls sees the flag, and the watch tries
+        // Relaxed: the next thread that polls sees the flag, and the poller tries
         // again.
         if self.needs_look.load(Ordering::Relaxed) {
             self.help_late(member, send);

@@ -121,7 +121,7 @@ impl NetLayer {
 
     pub(super) fn shared(&self) -> &'static NetShared {
         // SAFETY: the parts live until `drop`. The reference is used only by methods
-        // of `self`, and by the watch, which holds an `Arc` of `self`.
+        // of `self`, and by the poller, which holds an `Arc` of `self`.
         unsafe { &(*self.parts.as_ptr()).shared }
     }
 
@@ -296,13 +296,13 @@ impl NetLayer {
     #[inline]
     pub(super) fn poll_by(&self, poll: impl FnOnce() -> bool) -> bool {
         let polls = &self.shared().polls;
-        // Relaxed: the watch only compares the count. If two threads poll at once,
+        // Relaxed: the poller only compares the count. If two threads poll at once,
         // one of their increments may be lost, but the count changes all the same.
         polls.store(polls.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         self.turn_by(poll)
     }
 
-    /// Does the same for the watch; its polls are not counted.
+    /// Does the same for the poller; its polls are not counted.
     pub(super) fn turn(&self) -> bool {
         self.turn_by(|| self.engine.poll() > 0)
     }

@@ -1,4 +1,4 @@
-//! How long the watch sleeps between two looks at a device that has no event
+//! How long the poller sleeps between two looks at a device that has no event
 //! descriptor.
 //!
 //! ```text
@@ -26,7 +26,7 @@ pub(super) struct Pause {
     due: u32,
 }
 
-/// What the watch does after a look that found nothing.
+/// What the poller does after a look that found nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PauseStep {
     /// Look again at once.
@@ -46,7 +46,7 @@ impl Pause {
     }
 
     /// Takes the length of a look that has handed nothing over, and returns what the
-    /// watch does next. With `may_linger`, where the watch uses a free core, it
+    /// poller does next. With `may_linger`, where the poller uses a free core, it
     /// polls on for bytes that move.
     pub(super) fn after(&mut self, took: Duration, may_linger: bool) -> PauseStep {
         self.least = self.least.min(took);
@@ -87,8 +87,8 @@ mod tests {
     use super::*;
 
     /// Simulates a socket that holds a bounded number of pieces. Each look moves one
-    /// piece; the peer fills the socket while the watch sleeps, or after
-    /// `fills_after` looks that found nothing. Returns how often the watch has slept
+    /// piece; the peer fills the socket while the poller sleeps, or after
+    /// `fills_after` looks that found nothing. Returns how often the poller has slept
     /// until all pieces have come, and how long in all.
     fn sleeps(pieces: u32, fills_after: u32, may_linger: bool) -> (u32, Duration) {
         const HELD: u32 = 4;

@@ -1,4 +1,4 @@
-//! The progress thread of the network (the watch): it polls when no worker does,
+//! The progress thread of the network (the poller): it polls when no worker does,
 //! because all ULTs compute or sleep, or are in a system call.
 //!
 //! ```text
@@ -11,14 +11,14 @@
 //!                             └──── linger ◄── called ──the most
 //! ```
 //!
-//! After an event of the device the watch lingers: it polls on for 100 us, because
+//! After an event of the device the poller lingers: it polls on for 100 us, because
 //! the next packet usually comes soon, and waking a sleeping thread takes longer
 //! than the network needs to carry a packet. Puts and gets of other ranks make no
-//! event, so if the device has another event soon after that, the watch lingers
+//! event, so if the device has another event soon after that, the poller lingers
 //! twice as long, up to 4 ms. It lingers only while a worker sleeps, so that a core
 //! is free for it, and only where ranks spin at all.
 //!
-//! A device without a descriptor is looked at again after a [`Pause`]. The watch
+//! A device without a descriptor is looked at again after a [`Pause`]. The poller
 //! also runs the beats and the [`Pulses`].
 
 use super::layer::NetLayer;
@@ -75,7 +75,7 @@ impl Drop for Poller {
 impl NetLayer {
     /// Notes that a worker goes to sleep.
     pub(crate) fn worker_sleeps(&self) {
-        // Relaxed: the count only decides whether the watch lingers.
+        // Relaxed: the count only decides whether the poller lingers.
         self.shared().asleep.fetch_add(1, Ordering::Relaxed);
         self.wake_watch();
     }
@@ -103,7 +103,7 @@ impl NetLayer {
         }
     }
 
-    /// Wakes the watch from its nap, so that it looks at the device at once.
+    /// Wakes the poller from its nap, so that it looks at the device at once.
     fn wake_watch(&self) {
         let word = self.nap_word();
         if word.load(Ordering::SeqCst) & 1 != 0 {
@@ -116,7 +116,7 @@ impl NetLayer {
         &self.shared().nap
     }
 
-    /// Runs a turn of the watch and contains its panics, because no other thread
+    /// Runs a turn of the poller and contains its panics, because no other thread
     /// would go on for it. If the handler of an arrival panics, the arrival has been
     /// taken from the device already, so the next turn goes on after it.
     fn watch_turn(&self) -> bool {
@@ -154,7 +154,7 @@ fn watch(far: &NetLayer, stopped: RawFd, _open: &io::PipeReader) {
                 None => {
                     let start = Instant::now();
                     let came = far.watch_turn();
-                    // Relaxed: it only decides whether the watch lingers.
+                    // Relaxed: it only decides whether the poller lingers.
                     let may_linger = shared.rounds > 0 && shared.asleep.load(Ordering::Relaxed) > 0;
                     if came {
                         pause.restart();
@@ -201,7 +201,7 @@ fn watch(far: &NetLayer, stopped: RawFd, _open: &io::PipeReader) {
 /// has ended the nap.
 fn nap(far: &NetLayer, limit: Duration) -> bool {
     let word = far.nap_word();
-    // The lowest bit: the watch naps.
+    // The lowest bit: the poller naps.
     let before = word.fetch_or(1, Ordering::SeqCst) | 1;
     SystemFutex.wait(word, before, Some(limit));
     word.fetch_and(!1, Ordering::SeqCst) != before

@@ -2,16 +2,16 @@
 //! too long, although the node's heartbeats go on.
 //!
 //! ```text
-//!  watch of each rank ── counts on, in its control ──► watch of the node's first rank:
+//!  poller of each rank ─ counts on, in its control ──► poller of the node's first rank:
 //!                                                      a rank with a count that stands
 //!                                                      still for 1.5 times the limit
 //!                                                      is ended
 //! ```
 //!
 //! For its peers such a rank is like a silent node: an operation that waits for it
-//! would wait for ever. If the watch of the first rank was late itself, it gives the
+//! would wait for ever. If the poller of the first rank was late itself, it gives the
 //! others as much more time, so a node that was stopped as a whole loses none of its
-//! ranks. In a job of one node there is no watch, and no rank is given up.
+//! ranks. In a job of one node there is no poller, and no rank is given up.
 //!
 //! Times are milliseconds of any clock; they wrap after some weeks.
 
@@ -21,7 +21,7 @@ use tsumugi_core::mem::Rank;
 use tsumugi_core::sync::Ordering;
 use tsumugi_pvas::Member;
 
-/// The counters of one rank's watch; when this is dropped, the rank has no pulse.
+/// The counters of one rank's poller; when this is dropped, the rank has no pulse.
 pub(super) struct Pulses {
     member: Member,
     begun: Instant,
@@ -83,7 +83,7 @@ impl Pulses {
         still.into_iter().filter_map(|local| member.neighbours().nth(local)).collect()
     }
 
-    /// Increments the pulse of this rank; only its watch writes that word.
+    /// Increments the pulse of this rank; only its poller writes that word.
     fn count(&self) {
         let pulse = self.member.control().pulse();
         // Relaxed, both: the pulse orders no other memory.
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rank_without_a_watch_is_never_suspected() {
+    fn a_rank_without_a_poller_is_never_suspected() {
         assert_eq!(look(&mut seen(), 50, 10 * GIVEN_UP, |_| 0), []);
     }
 

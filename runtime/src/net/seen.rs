@@ -16,7 +16,7 @@ impl NetLayer {
         self.fetches().come.load(Ordering::Relaxed)
     }
 
-    /// Makes a beat due, as if the watch had found no room for it.
+    /// Makes a beat due, as if the poller had found no room for it.
     pub fn miss_beat(&self) {
         let shared = self.shared();
         shared.beats.round(&shared.member, |_, _| false);

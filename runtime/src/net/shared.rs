@@ -1,4 +1,4 @@
-//! The state that links, watch and callers share: the device, and the handling of
+//! The state that links, poller and callers share: the device, and the handling of
 //! parcels, doorbells and losses at this rank.
 
 use super::device::NetDevice;
@@ -23,7 +23,7 @@ use tsumugi_pvas::partition::Gone;
 use tsumugi_pvas::{Direct, Member};
 use tsumugi_ult::callback;
 
-/// The state that links, watch and callers share.
+/// The state that links, poller and callers share.
 pub(super) struct NetShared {
     pub(super) device: NetDevice,
     /// The fault injection, if there is one.
@@ -43,17 +43,17 @@ pub(super) struct NetShared {
     pub(super) polls: AtomicU64,
     /// Workers that sleep.
     pub(super) asleep: AtomicU64,
-    /// The word on which the watch naps; odd while it does.
+    /// The word on which the poller naps; odd while it does.
     pub(super) nap: AtomicU32,
     /// Parcels and bells that have arrived so far.
     pub(super) arrivals: AtomicU64,
     /// Packets that were malformed or refused.
     pub(super) strays: AtomicU64,
-    /// Emulation of other ranks that were carried out here.
+    /// Emulated operations of other ranks that were carried out here.
     pub(super) served: AtomicU64,
     /// Bytes that were copied through bounce chunks.
     pub(super) bounced: AtomicU64,
-    /// Emulation and answers that wait for room, of all links.
+    /// Emulated operations and answers that wait for room, of all links.
     pub(super) unsent: AtomicU64,
     /// A packet of another kind than errands has found no room: the next room is for
     /// it.

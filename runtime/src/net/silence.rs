@@ -23,7 +23,7 @@
 //! Times are milliseconds of any clock; they wrap after some weeks.
 
 use std::time::Duration;
-use tsumugi_core::sync::mutant;
+use tsumugi_core::mutate;
 
 /// Times that follow from the limit, all in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,6 +103,19 @@ impl Rule {
     }
 }
 
+impl WatchedPeer {
+    /// Brings the next notice to a node that is given up forward to the time `at`,
+    /// if the notices have become rarer.
+    fn hurry_notice(&mut self, at: u32) {
+        if let PeerState::GivenUp { step } = self.state
+            && step > 0
+        {
+            let at = if since(self.at, at) > 0 { at } else { self.at };
+            *self = Self { at, state: PeerState::GivenUp { step: 0 } };
+        }
+    }
+}
+
 impl Silence {
     /// Bytes that the state takes for each node.
     pub(super) const NODE_BYTES: usize = size_of::<WatchedPeer>();
@@ -126,15 +139,14 @@ impl Silence {
         self.next = now;
     }
 
-    /// Handles a beat. It shows that the node's watch has begun, so from now on the
+    /// Handles a beat. It shows that the node's poller has begun, so from now on the
     /// node's silence counts, even before the grace time is over.
     pub(super) fn hears_beat(&mut self, node: u32, now: u32) {
         self.hears(node, now);
         if let Some(peer) = self.peers.get_mut(node as usize)
             && let PeerState::Here { .. } = peer.state
-            && !mutant("silence_starts_late")
         {
-            peer.at = now;
+            mutate!("silence_starts_late": peer.at = now => ());
         }
     }
 
@@ -147,14 +159,9 @@ impl Silence {
                 *peer = WatchedPeer { at: now, state: PeerState::Here { looks: 0 } };
             }
             // The node is back, and may not have got the notice yet.
-            PeerState::GivenUp { .. } if mutant("silence_taken_back") => {
-                *peer = WatchedPeer { at: now, state: PeerState::Here { looks: 0 } };
-            }
-            PeerState::GivenUp { step } if step > 0 => {
-                let at = now.wrapping_add(beat);
-                let at = if since(peer.at, at) > 0 { at } else { peer.at };
-                *peer = WatchedPeer { at, state: PeerState::GivenUp { step: 0 } };
-            }
+            PeerState::GivenUp { .. } => mutate!("silence_taken_back":
+                peer.hurry_notice(now.wrapping_add(beat))
+                => *peer = WatchedPeer { at: now, state: PeerState::Here { looks: 0 } }),
             _ => {}
         }
     }
@@ -204,9 +211,7 @@ impl Silence {
                         let at = now.wrapping_add(beat);
                         *peer = WatchedPeer { at, state: PeerState::GivenUp { step: 0 } };
                         round.given_up.push(node);
-                        if !mutant("silence_untold") {
-                            round.told.push(node);
-                        }
+                        mutate!("silence_untold": round.told.push(node) => ());
                     }
                 }
                 PeerState::GivenUp { step } if since(now, peer.at) >= 0 => {
@@ -215,9 +220,7 @@ impl Silence {
                         at: now.wrapping_add(pause),
                         state: PeerState::GivenUp { step },
                     };
-                    if !mutant("silence_untold") {
-                        round.told.push(node);
-                    }
+                    mutate!("silence_untold": round.told.push(node) => ());
                 }
                 PeerState::GivenUp { .. } | PeerState::Left => {}
             }

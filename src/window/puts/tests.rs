@@ -4,10 +4,12 @@
 //! test completes them.
 
 use super::*;
-use crate::window::{Design, Want, Window, WindowError, WindowInner};
+use crate::window::inner::WindowInner;
+use crate::window::{Design, Window, WindowError};
 use crate::{Config, Error};
 use tsumugi_core::mem::RemoteAddr;
 use tsumugi_core::sync::{AtomicBool, Ordering};
+use tsumugi_gas::lock::Want;
 use tsumugi_ult::{spawn, yield_now};
 
 const TARGET: Rank = Rank(1);

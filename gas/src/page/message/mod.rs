@@ -35,7 +35,7 @@
 //! | O11 | one bit for each rank, so at most 64; a requester that knows no entry acknowledges a `Stop` at once |
 //! | O14 | if a mover has no frame, or dies before the home has handled its `Moved`, the page stays where it was, under a new epoch; the mover has not used the page, because it waits for its `Told`. A frame that a lost rank may still write to, or read, is not freed |
 //!
-//! Progress: blocking. An `ReadFast` waits for every listed rank.
+//! Progress: blocking. An `own` waits for every listed rank.
 //!
 //! # References
 //!

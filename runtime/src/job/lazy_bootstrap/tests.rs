@@ -7,8 +7,8 @@ use tsumugi_core::boot::Bootstrap;
 
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Makes the doors of four ranks on two nodes that have met through a server.
-fn doors() -> (Server, Vec<Arc<LazyBootstrap>>) {
+/// Makes the lazy bootstraps of four ranks on two nodes that have met through a server.
+fn bootstraps() -> (Server, Vec<Arc<LazyBootstrap>>) {
     let secret = Secret::new("the secret of these tests").unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let server = Server::start(listener, 4, secret.clone(), LIMIT).unwrap();
@@ -19,16 +19,16 @@ fn doors() -> (Server, Vec<Arc<LazyBootstrap>>) {
         let mut client = client.unwrap();
         client.publish(&card(rank).to_bytes()).unwrap();
         client.barrier().unwrap();
-        let door = LazyBootstrap::new(Box::new(client));
-        door.open(&nodes);
-        door
+        let bootstrap = LazyBootstrap::new(Box::new(client));
+        bootstrap.open(&nodes);
+        bootstrap
     };
-    let doors = thread::scope(|scope| {
+    let bootstraps = thread::scope(|scope| {
         let meet = &meet;
         let ranks: Vec<_> = (0..4).map(|rank| scope.spawn(move || meet(rank))).collect();
         ranks.into_iter().map(|rank| rank.join().unwrap()).collect()
     });
-    (server, doors)
+    (server, bootstraps)
 }
 
 fn card(rank: u32) -> RankCard {
@@ -36,11 +36,11 @@ fn card(rank: u32) -> RankCard {
     RankCard { head, host: format!("host {}", rank / 2), network: vec![rank as u8; 9] }
 }
 
-/// Polls until the card has come, as a rail does.
-fn find(door: &Arc<LazyBootstrap>, rank: u32) -> Result<Vec<u8>, BootError> {
+/// Polls until the card has come, as a NIC endpoint does.
+fn find(bootstrap: &Arc<LazyBootstrap>, rank: u32) -> Result<Vec<u8>, BootError> {
     let (mut bytes, begun) = ([0; CARD_BYTES_MAX], Instant::now());
     loop {
-        if let Some(len) = door.look(Rank(rank), &mut bytes)? {
+        if let Some(len) = bootstrap.look(Rank(rank), &mut bytes)? {
             return Ok(bytes[..len].to_vec());
         }
         assert!(begun.elapsed() < LIMIT, "no card and no error");
@@ -48,72 +48,72 @@ fn find(door: &Arc<LazyBootstrap>, rank: u32) -> Result<Vec<u8>, BootError> {
     }
 }
 
-fn leave(doors: &[Arc<LazyBootstrap>]) {
+fn leave(bootstraps: &[Arc<LazyBootstrap>]) {
     thread::scope(|scope| {
-        for door in doors {
-            scope.spawn(|| door.leave().unwrap());
+        for bootstrap in bootstraps {
+            scope.spawn(|| bootstrap.leave().unwrap());
         }
     });
 }
 
 #[test]
 fn a_card_is_requested_once_and_when_it_is_needed() {
-    let (_server, doors) = doors();
-    assert_eq!(doors[0].fetched(), 0, "no card was requested");
-    assert_eq!(doors[0].host_of(1), None);
-    assert_eq!(find(&doors[0], 3), Ok(vec![3; 9]));
-    assert_eq!((doors[0].fetched(), doors[1].fetched()), (1, 0));
-    assert_eq!(doors[0].host_of(1), Some("host 1".into()));
-    assert!(doors[0].desk().cards.is_empty(), "the rail has the card now");
-    // A request by another rail of the same rank.
-    assert_eq!(find(&doors[0], 3), Ok(vec![3; 9]));
-    leave(&doors);
-    let closed = doors[0].look(Rank(2), &mut [0; CARD_BYTES_MAX]);
+    let (_server, bootstraps) = bootstraps();
+    assert_eq!(bootstraps[0].fetched(), 0, "no card was requested");
+    assert_eq!(bootstraps[0].host_of(1), None);
+    assert_eq!(find(&bootstraps[0], 3), Ok(vec![3; 9]));
+    assert_eq!((bootstraps[0].fetched(), bootstraps[1].fetched()), (1, 0));
+    assert_eq!(bootstraps[0].host_of(1), Some("host 1".into()));
+    assert!(bootstraps[0].requests().cards.is_empty(), "the NIC endpoint has the card now");
+    // A request by another NIC endpoint of the same rank.
+    assert_eq!(find(&bootstraps[0], 3), Ok(vec![3; 9]));
+    leave(&bootstraps);
+    let closed = bootstraps[0].look(Rank(2), &mut [0; CARD_BYTES_MAX]);
     assert_eq!(closed, Err(BootError::Disconnected));
 }
 
 #[test]
 fn cards_arrive_at_a_rank_that_waits_in_the_barrier() {
-    let (_server, doors) = doors();
+    let (_server, bootstraps) = bootstraps();
     thread::scope(|scope| {
-        for door in &doors[..3] {
-            scope.spawn(|| door.meet().unwrap());
+        for bootstrap in &bootstraps[..3] {
+            scope.spawn(|| bootstrap.meet().unwrap());
         }
         // The ranks are at the barrier, or about to be; the last rank comes only
         // when each of them has had an answer.
-        for door in &doors[..3] {
-            assert_eq!(find(door, 3), Ok(vec![3; 9]));
-            assert_eq!(find(door, 0), Ok(vec![0; 9]));
+        for bootstrap in &bootstraps[..3] {
+            assert_eq!(find(bootstrap, 3), Ok(vec![3; 9]));
+            assert_eq!(find(bootstrap, 0), Ok(vec![0; 9]));
         }
-        doors[3].meet().unwrap();
+        bootstraps[3].meet().unwrap();
     });
-    leave(&doors);
+    leave(&bootstraps);
 }
 
 #[test]
 fn many_threads_request_many_cards() {
-    let (_server, doors) = doors();
+    let (_server, bootstraps) = bootstraps();
     thread::scope(|scope| {
-        for door in &doors {
+        for bootstrap in &bootstraps {
             for rank in (0..4).cycle().take(16) {
-                scope.spawn(move || assert_eq!(find(door, rank), Ok(vec![rank as u8; 9])));
+                scope.spawn(move || assert_eq!(find(bootstrap, rank), Ok(vec![rank as u8; 9])));
             }
         }
     });
-    leave(&doors);
+    leave(&bootstraps);
 }
 
 #[test]
 fn a_server_that_is_gone_is_an_error_without_a_wait() {
-    let (server, doors) = doors();
+    let (server, bootstraps) = bootstraps();
     drop(server);
     let begun = Instant::now();
-    assert_eq!(find(&doors[0], 2), Err(BootError::Disconnected));
+    assert_eq!(find(&bootstraps[0], 2), Err(BootError::Disconnected));
     assert!(begun.elapsed() < LIMIT / 2, "{:?}", begun.elapsed());
-    assert_eq!(doors[0].why(Rank(2)), Some(BootError::Disconnected));
-    assert_eq!(doors[0].why(Rank(3)), None);
+    assert_eq!(bootstraps[0].why(Rank(2)), Some(BootError::Disconnected));
+    assert_eq!(bootstraps[0].why(Rank(3)), None);
     // `look` never waits for the server.
     let begun = Instant::now();
-    assert_eq!(doors[1].look(Rank(2), &mut [0; CARD_BYTES_MAX]), Ok(None));
+    assert_eq!(bootstraps[1].look(Rank(2), &mut [0; CARD_BYTES_MAX]), Ok(None));
     assert!(begun.elapsed() < LIMIT / 2, "{:?}", begun.elapsed());
 }

@@ -76,7 +76,7 @@ struct RemoteFlight {
     table: Option<Arc<Outbound>>,
 }
 
-/// AmState of an operation besides its descriptor.
+/// The state of an operation besides its descriptor.
 enum Rest {
     Nothing,
     /// The second operation, which goes as one with the first.

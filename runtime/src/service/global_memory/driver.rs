@@ -49,7 +49,7 @@ pub(super) struct DriverState {
     pub(super) open: Open,
     /// The callers that wait for the table of a rank.
     pub(super) missing: Vec<NonNull<Missing>>,
-    /// RetiredMemory whose address was taken away, kept until no rank reaches it.
+    /// Memory whose address was taken away, kept until no rank reaches it.
     pub(super) retiring: Vec<(GlobalAddr, RetiredMemory)>,
     pub(super) is_closed: bool,
     _tables: MachineTables,

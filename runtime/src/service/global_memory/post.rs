@@ -26,7 +26,7 @@ impl GlobalDriver {
         let is_control = self.control.is_in(op.remote.key);
         let op = self.control.real(op);
         match &self.far {
-            // RetiredMemory of a device is accessed by the device on this node, too.
+            // Memory of a device is accessed by the device on this node, too.
             Some(far) if *agent == Agent::Device || !far.is_near(op.remote.rank) => {
                 let Some(then) = then.as_ref().map(|then| self.control.real(then)) else {
                     far.begin(&op);

@@ -1,4 +1,4 @@
-//! WaitingRequest: a waiter polls for a while, and then sleeps.
+//! How a caller waits for a message: the waiter polls for a while, and then sleeps.
 
 use super::Received;
 use super::drive::{Messages, Under};

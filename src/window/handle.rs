@@ -1,0 +1,161 @@
+//! The handle of a window: making one, and its accesses.
+
+use super::design::{Design, EACH_MAX};
+use super::inner::WindowInner;
+use crate::{AddrError, Agent, Error, Exposed, Plain, Rank, Remote, Runtime, Shared};
+use std::fmt;
+use std::sync::Arc;
+
+/// One array on every rank, and its locks. A handle: cheap to clone, and to send to
+/// other threads of the rank. Its memory is freed as that of a [`Shared`].
+pub struct Window<T: Plain> {
+    pub(super) inner: Arc<WindowInner>,
+    pub(super) data: Arc<Shared<T>>,
+}
+
+impl Runtime {
+    /// Makes an array of `len` zero values on every rank, with locks.
+    /// Collective: every rank calls it with the same `len`, in the same order.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`window_for`](Self::window_for).
+    pub fn window<T: Plain>(&self, len: usize) -> Result<Window<T>, Error> {
+        let design = if self.size() <= EACH_MAX { Design::Each } else { Design::Tree };
+        self.window_by(design, len)
+    }
+
+    /// Makes a window with locks of the given design: that of rank 0, if the ranks'
+    /// designs differ.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`window_for`](Self::window_for).
+    pub fn window_by<T: Plain>(&self, design: Design, len: usize) -> Result<Window<T>, Error> {
+        self.window_for(Agent::Cpu, design, len)
+    }
+
+    /// Makes a window with locks; `agent` carries out the atomics on their words, as
+    /// for [`share_for`](Self::share_for). Processors run the vertices of
+    /// [`Design::Tree`] and carry out all atomics on their words.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`share`](Self::share) and of [`gather`](Self::gather).
+    pub fn window_for<T: Plain>(
+        &self,
+        agent: Agent,
+        design: Design,
+        len: usize,
+    ) -> Result<Window<T>, Error> {
+        let data = Arc::new(self.share::<T>(len)?);
+        let designs = self.gather(design as u64)?;
+        let design = Design::ALL[designs[0] as usize];
+        let agent = if design == Design::Tree { Agent::Cpu } else { agent };
+        let inner = Arc::new(WindowInner::share(self, agent, design)?);
+        // No rank uses a vertex before its tree service runs.
+        self.barrier()?;
+        Ok(Window { inner, data })
+    }
+}
+
+impl<T: Plain> Window<T> {
+    /// The address of value `index` of `target`'s array.
+    #[inline]
+    pub fn at(&self, target: Rank, index: usize) -> Remote<T> {
+        self.data.at(target, index)
+    }
+
+    /// This rank's own array.
+    pub fn own(&self) -> &Exposed<T> {
+        self.data.own()
+    }
+
+    /// The number of values on each rank.
+    pub fn len(&self) -> usize {
+        self.data.len()
+    }
+
+    /// Whether the arrays have no values.
+    pub fn is_empty(&self) -> bool {
+        self.data.is_empty()
+    }
+
+    /// The design of the locks.
+    pub fn design(&self) -> Design {
+        self.inner.design
+    }
+
+    /// The agent that carries out the atomics of the locks.
+    pub fn agent(&self) -> Agent {
+        self.inner.ways.agent()
+    }
+
+    /// Reads a value.
+    ///
+    /// # Errors
+    ///
+    /// [`AddrError::NoSuchRank`] if the job does not have the rank `target`;
+    /// [`AddrError::OutOfRange`] if its array has no such value;
+    /// [`AddrError::PeerLost`] if the rank has died.
+    #[inline]
+    pub fn get(&self, target: Rank, index: usize) -> Result<T, AddrError> {
+        self.inner.runtime.get(self.at(target, index))
+    }
+
+    /// Reads values from `index` on.
+    ///
+    /// # Errors
+    ///
+    /// [`AddrError::NoSuchRank`] if the job does not have the rank `target`;
+    /// [`AddrError::OutOfRange`] if its array does not have all of the values;
+    /// [`AddrError::PeerLost`] if the rank has died.
+    pub fn get_slice(&self, target: Rank, index: usize, into: &mut [T]) -> Result<(), AddrError> {
+        self.inner.runtime.get_slice(self.at(target, index), into)
+    }
+
+    /// Writes values from `index` on. They have landed after the next flush, fence,
+    /// or end of the epoch or hold; on this node, when this returns. `values` may
+    /// change when this returns.
+    ///
+    /// # Errors
+    ///
+    /// [`AddrError::NoSuchRank`] if the job does not have the rank `target`;
+    /// [`AddrError::OutOfRange`] if its array does not have all of the values;
+    /// [`AddrError::PeerLost`] if the rank has died. The error of a put to another
+    /// node may be returned later, by the next flush.
+    pub fn put(&self, target: Rank, index: usize, values: &[T]) -> Result<(), AddrError> {
+        self.inner.puts.put(&self.inner.runtime, self.at(target, index), values)
+    }
+
+    /// Waits until all of this rank's puts to `target` have landed.
+    ///
+    /// # Errors
+    ///
+    /// The error of the first put that has failed since the last flush.
+    pub fn flush(&self, target: Rank) -> Result<(), AddrError> {
+        self.inner.puts.flush(target)
+    }
+
+    /// Waits until all of this rank's puts to all targets have landed.
+    ///
+    /// # Errors
+    ///
+    /// The error of the first put to any target that has failed since the last
+    /// flush.
+    pub fn flush_all(&self) -> Result<(), AddrError> {
+        self.inner.puts.flush_all()
+    }
+}
+
+impl<T: Plain> Clone for Window<T> {
+    fn clone(&self) -> Self {
+        Self { inner: self.inner.clone(), data: self.data.clone() }
+    }
+}
+
+impl<T: Plain> fmt::Debug for Window<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Window({} values a rank, {:?})", self.len(), self.design())
+    }
+}
