@@ -96,7 +96,7 @@ TSAN_OPTIONS=report_bugs=0 timeout 300 "${pvas[@]}" calibrate
 # The skipped test, a client of libfabric, takes a minute, and libfabric is not built for
 # the sanitizer.
 TSAN_OPTIONS=$reports timeout 300 "${backends[@]}" -- --skip stranger 2>&1 | tee -a "$work/log"
-TSAN_OPTIONS=$reports timeout 300 "${runtime[@]}" -- planted job:: net::registration 2>&1 |
+TSAN_OPTIONS=$reports timeout 300 "${runtime[@]}" -- planted net::registration net::emulation 2>&1 |
     tee -a "$work/log"
 TSAN_OPTIONS=$reports timeout 300 "${facade[@]}" -- planted array:: 2>&1 | tee -a "$work/log"
 planted=$(grep -c "planted::a_planted_race_is_reported ... ok" "$work/log" || true)
