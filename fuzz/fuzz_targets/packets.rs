@@ -3,5 +3,5 @@
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    tsumugi_runtime::far::hostile::packets(bytes);
+    tsumugi_runtime::net::hostile::packets(bytes);
 });
