@@ -13,6 +13,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `layer` | the rank's endpoint of the network layer, which the other parts of a rank call |
+//! | `transport` | the trait by which the services reach the network |
 //! | `device` | the network libraries that are supported |
 //! | `facts` | the kind of network, and its counters, for programs |
 //! | `fault`, `link_queue` | fault injection over them, if it is configured |
@@ -77,6 +78,7 @@ pub mod seen;
 mod shared;
 mod silence;
 mod suspect;
+mod transport;
 mod poller;
 mod fetch_window;
 
@@ -91,3 +93,4 @@ pub(crate) use network::{Cards, Network, open};
 pub use network::{HOSTS_MAX, probe};
 pub use parcel::{Parcel, ParcelError, ParcelHandler};
 pub(crate) use poller::Poller;
+pub use transport::Transport;

@@ -12,13 +12,13 @@ use crate::error::Error;
 use crate::handle::RankHandle;
 use crate::job::JoinedJob;
 use crate::leaked_slice::zeroes;
-use crate::net::{NetLayer, Network, Poller};
+use crate::net::{NetLayer, Network, Poller, Transport};
 use crate::node::RankNode;
 use crate::node_ranks::NodeRanks;
 use crate::progress_thread::ProgressThread;
 use crate::service::Service;
 use crate::service::am::Am;
-use crate::service::messages::{MessageLanes, Messages, Parcels};
+use crate::service::messages::{MessageLanes, Messages};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
@@ -107,9 +107,9 @@ pub fn run_threads<T: Send, E: From<Error> + Send>(
     results.into_iter().map(|result| result.unwrap_or_else(|panic| resume_unwind(panic))).collect()
 }
 
-/// The ranks on this node, if not all are, and the carrier of messages to the
+/// The ranks on this node, if not all are, and the transport of messages to the
 /// others.
-pub type Apart = (Option<NodeRanks>, Option<Arc<dyn Parcels>>);
+pub type Apart = (Option<NodeRanks>, Option<Arc<dyn Transport>>);
 
 /// The cores of this rank's workers, if they are to be pinned: the ranks of the node
 /// take cores in their order, again from the first one when there are too few.
@@ -217,7 +217,7 @@ pub(crate) fn make(
     chosen: &Chosen,
     place: &StartPlace<'_>,
     network: Option<Network>,
-    (neighbours, parcels): Apart,
+    (neighbours, transport): Apart,
 ) -> Result<Arc<RankNode>, Error> {
     let am = Am::new(&member)?;
     let neighbours = neighbours.unwrap_or_else(|| NodeRanks::of(&member));
@@ -246,12 +246,12 @@ pub(crate) fn make(
             for region in am.regions() {
                 far.register(region)?;
             }
-            am.carry_by(far.clone());
+            am.set_transport(far.clone());
             Some(far)
         }
     };
-    let parcels = parcels.or_else(|| Some(far.clone()? as Arc<dyn Parcels>));
-    let messages = Messages::new(&member, &lanes, &cards, parcels, chosen)?;
+    let transport = transport.or_else(|| Some(far.clone()? as Arc<dyn Transport>));
+    let messages = Messages::new(&member, &lanes, &cards, transport, chosen)?;
     let cores = place.cores.clone();
     let node = Arc::new(RankNode::new(member, am, messages, far.clone(), chosen, cores));
     if let Some(far) = &far {

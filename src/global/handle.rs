@@ -7,6 +7,7 @@ use tsumugi_core::mem::RegionKey;
 use tsumugi_gas::address::{AddressParts, GlobalAddr, GlobalPtr, STARTER, Split};
 use tsumugi_gas::cache::TableCache;
 use tsumugi_gas::error::AccessError;
+use tsumugi_runtime::net::Transport;
 use tsumugi_runtime::service::global_memory::GlobalDriver;
 
 /// The global memory, as one rank accesses it. This is a handle: cheap to clone and
@@ -55,7 +56,8 @@ impl Runtime {
 
     fn open_global(&self, colors: u32) -> Result<&Arc<GlobalDriver>, Error> {
         let (member, far) = (self.handle().node().member(), self.handle().far());
-        let mut driver = GlobalDriver::new(member, far, self.workers(), colors)?;
+        let transport = far.map(|far| far.clone() as Arc<dyn Transport>);
+        let mut driver = GlobalDriver::new(member, transport.as_ref(), self.workers(), colors)?;
         let own = u64::from(driver.key().to_bits());
         // No rank may continue before the control regions of all ranks are
         // registered.

@@ -3,13 +3,13 @@
 
 use crate as api;
 use crate::tests::ending::cut_off;
-use crate::{Config, Error, MessageError, Rank, Received, Runtime, Source, Tags};
+use crate::{AddrError, Config, Error, MessageError, Rank, Received, Runtime, Source, Tags};
 use std::sync::{Arc, Mutex, OnceLock};
 use tsumugi_conformance::Seeded;
 use tsumugi_core::msg::{MatchingDesign, PARCEL_BYTES_MIN};
 use tsumugi_pvas::Member;
+use tsumugi_runtime::net::{Parcel, ParcelError, ParcelHandler, Transport};
 use tsumugi_runtime::node_ranks::NodeRanks;
-use tsumugi_runtime::service::messages::{ParcelHandler, Parcels, Unsent};
 use tsumugi_ult::SystemFutex;
 
 #[path = "../../tests/job/mixture.rs"]
@@ -18,6 +18,8 @@ mod mixture;
 /// The network between the nodes.
 struct Network {
     parcel_bytes_max: usize,
+    /// The node of each rank.
+    nodes: Vec<u32>,
     ranks: Vec<Station>,
 }
 
@@ -36,27 +38,37 @@ struct Port {
     member: Member,
 }
 
-impl Parcels for Port {
+impl Transport for Port {
+    fn is_near(&self, rank: Rank) -> bool {
+        let nodes = &self.network.nodes;
+        nodes[rank.0 as usize] == nodes[self.member.rank().0 as usize]
+    }
+
+    fn is_alive(&self, rank: Rank) -> bool {
+        self.member.control_of(rank).is_alive()
+    }
+
     fn parcel_bytes_max(&self) -> usize {
         self.network.parcel_bytes_max
     }
 
-    fn try_send(&self, to: Rank, bytes: &[u8]) -> Result<(), Unsent> {
-        let control = self.member.control_of(to);
-        if !control.is_alive() {
-            return Err(Unsent::Lost);
+    fn try_send(&self, to: Rank, kind: Parcel, bytes: &[u8]) -> Result<(), ParcelError> {
+        assert_eq!(kind, Parcel::Message);
+        if !self.is_alive(to) {
+            return Err(ParcelError::Addr(AddrError::PeerLost { rank: to }));
         }
         let mut coming = self.network.ranks[to.0 as usize].coming.lock().unwrap();
         if coming.1.below(8) == 0 || coming.0.len() > 200 {
-            return Err(Unsent::Full);
+            return Err(ParcelError::Full);
         }
         coming.0.push((self.member.rank(), bytes.to_vec()));
         drop(coming);
-        control.bells().ring(&SystemFutex);
+        self.member.control_of(to).bells().ring(&SystemFutex);
         Ok(())
     }
 
-    fn on_parcel(&self, handle: ParcelHandler) {
+    fn on_parcel(&self, kind: Parcel, handle: ParcelHandler) {
+        assert_eq!(kind, Parcel::Message);
         let own = &self.network.ranks[self.member.rank().0 as usize];
         assert!(own.handler.set(handle).is_ok(), "set once");
     }
@@ -88,16 +100,15 @@ fn run(
 ) -> Result<(), Error> {
     let station =
         |seed| Station { coming: Mutex::new((Vec::new(), Seeded(seed))), handler: OnceLock::new() };
-    let network =
-        Network { parcel_bytes_max, ranks: (0..nodes.len() as u64).map(station).collect() };
-    let network = Arc::new(network);
+    let ranks = (0..nodes.len() as u64).map(station).collect();
+    let network = Arc::new(Network { parcel_bytes_max, nodes: nodes.to_vec(), ranks });
     let config = Config { messages: Some(design), ..Config::from_env()? };
     let far = |member: &Member| {
         let own = member.rank();
         let of_node = (0..nodes.len()).filter(|rank| nodes[*rank] == nodes[own.0 as usize]);
         let neighbours = NodeRanks::new(own, of_node.map(|rank| Rank(rank as u32)));
         let port = Port { network: network.clone(), member: member.clone() };
-        (Some(neighbours), Some(Arc::new(port) as Arc<dyn Parcels>))
+        (Some(neighbours), Some(Arc::new(port) as Arc<dyn Transport>))
     };
     let refused = |rt: &Runtime| {
         main(rt)?;

@@ -80,7 +80,7 @@ impl Ways {
         self.words.at(origin, POSTED + u64::from(target.0) * 8)
     }
 
-    /// Makes the carrier of the tree service's operations to other nodes.
+    /// Makes the table of the tree service's operations to other nodes.
     pub(super) fn carried(&self, places: usize) -> Option<RemoteOps> {
         let far = self.runtime.handle().far().cloned()?;
         Some(RemoteOps::new(far, self.runtime.handle().node().member(), places))

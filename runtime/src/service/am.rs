@@ -1,6 +1,6 @@
 //! Active messages between the ranks of a job: drives the state machine of
-//! [`tsumugi_core::am`] over the partitions of its node, and by a [`Carrier`]
-//! between nodes.
+//! [`tsumugi_core::am`] over the partitions of its node, and by a
+//! [`Transport`](crate::net::Transport) between nodes.
 //!
 //! ```text
 //!  call, cast ─► lock: machine ─► operations: on this node, carried out by
@@ -23,7 +23,6 @@
 //! another node without such calls costs nothing. `tsumugi info --memory` lists all
 //! of it.
 
-mod carrier;
 mod footprint;
 mod greeting;
 mod lanes;
@@ -37,7 +36,6 @@ mod seen;
 mod send;
 mod state;
 
-pub use carrier::Carrier;
 pub use footprint::{Footprint, footprint};
 pub use outbound::RemoteOps;
 pub(crate) use outside::Outside;

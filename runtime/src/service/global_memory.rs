@@ -1,6 +1,6 @@
 //! The driver of a rank's part in the global memory: it runs the state machine of
 //! [`tsumugi_gas`] over the partitions of its node, and by a
-//! [`Carrier`](crate::service::am::Carrier) over the network.
+//! [`Transport`](crate::net::Transport) between nodes.
 //!
 //! ```text
 //!  begin, bring ─► lock: machine ─► operations: on this node, carried out by

@@ -1,6 +1,6 @@
 //! Messages between the ranks of a job: drives the state machine of
-//! [`tsumugi_core::msg`] over the partitions of a node, and over parcels to ranks of
-//! other nodes.
+//! [`tsumugi_core::msg`] over the partitions of a node, and over parcels of a
+//! [`Transport`](crate::net::Transport) to ranks of other nodes.
 //!
 //! The machine uses indices of its peers, not ranks. So its tables
 //! have entries for the ranks of the node, and for the ranks of other nodes with
@@ -8,7 +8,6 @@
 
 mod label;
 mod wire;
-mod parcels;
 mod post;
 mod route;
 mod state;
@@ -20,5 +19,4 @@ mod begin;
 pub use drive::{Messages, Under};
 pub use footprint::{far_footprint, footprint, tables_bytes};
 pub use label::{Received, Source, Tags, pattern};
-pub use parcels::{ParcelHandler, Parcels, Unsent};
 pub(crate) use wire::MessageLanes;

@@ -13,12 +13,10 @@ use std::time::{Duration, Instant};
 use tsumugi_conformance::Seeded;
 use tsumugi_core::backend::execute;
 use tsumugi_core::completion::{Callback, CompletionTable, Why};
-use tsumugi_core::mem::{LocalAddr, Region, RegisterError};
 use tsumugi_core::op::Op;
 use tsumugi_core::tag::Tag;
 use tsumugi_pvas::Direct;
-use tsumugi_runtime::net;
-use tsumugi_runtime::service::am::Carrier;
+use tsumugi_runtime::net::{Parcel, ParcelError, Transport};
 
 /// The faults and sizes of the network. Rates are per mille.
 #[derive(Clone, Copy)]
@@ -61,7 +59,7 @@ struct Travel {
     result: Option<Result<u64, AddrError>>,
 }
 
-/// The carrier of one rank.
+/// The transport of one rank; it has no packets.
 struct Link {
     net: Arc<Net>,
     rank: Rank,
@@ -103,7 +101,7 @@ impl Net {
         self.lock().ranks[rt.rank().0 as usize] = Some(rt.clone());
         let link =
             Link { net: self.clone(), rank: rt.rank(), direct: rt.handle().direct().clone() };
-        rt.handle().am().carry_by(Arc::new(link));
+        rt.handle().am().set_transport(Arc::new(link));
     }
 
     /// Forgets a rank that is about to end.
@@ -195,7 +193,7 @@ impl State {
     }
 }
 
-impl Carrier for Link {
+impl Transport for Link {
     fn is_near(&self, rank: Rank) -> bool {
         rank.0 / self.net.plan.per_node == self.rank.0 / self.net.plan.per_node
     }
@@ -232,29 +230,9 @@ impl Carrier for Link {
         unreachable!("{put:?}, {then:?}")
     }
 
-    fn lend(&self) -> Option<LocalAddr> {
-        unreachable!("nothing is carried from rank to rank")
+    fn try_send(&self, to: Rank, kind: Parcel, _: &[u8]) -> Result<(), ParcelError> {
+        unreachable!("{kind:?} to {to}: all ranks have lanes for each other from the start")
     }
-
-    fn has_lent_all(&self) -> bool {
-        true
-    }
-
-    fn give_back(&self, chunk: LocalAddr, _: Result<u64, AddrError>) {
-        unreachable!("{chunk:?}")
-    }
-
-    // All ranks have lanes for each other from the start.
-
-    fn show(&self, region: &Region) -> Result<(), RegisterError> {
-        unreachable!("{region:?}")
-    }
-
-    fn greet(&self, to: Rank, _: &[u8]) -> bool {
-        unreachable!("{to}")
-    }
-
-    fn on_greeting(&self, _: net::ParcelHandler) {}
 }
 
 impl Drop for Running {

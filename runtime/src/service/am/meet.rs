@@ -22,6 +22,7 @@ use super::lanes::words;
 use super::state::{Am, AmState};
 use crate::error::Error;
 use crate::leaked_slice::{give_back, lend, zeroes};
+use crate::net::{Parcel, ParcelError};
 use std::collections::VecDeque;
 use std::ptr::NonNull;
 use std::sync::PoisonError;
@@ -83,7 +84,9 @@ impl Am {
             let (later, rank) = (peer.0 - self.shape.peers, state.peers.rank(peer));
             let key = state.regions[(later / BLOCK_PEERS) as usize].key;
             let greeting = Greeting { key, own: PeerIndex(later % BLOCK_PEERS) };
-            if !far.carrier().greet(rank, &greeting.to_bytes()) {
+            let sent = far.transport().try_send(rank, Parcel::Greeting, &greeting.to_bytes());
+            // A greeting to a lost rank counts as sent.
+            if sent == Err(ParcelError::Full) {
                 state.to_greet.push_front(peer);
                 break;
             }
@@ -130,7 +133,7 @@ impl Am {
         // SAFETY: exposed memory, which stays mapped, of plain bytes and words. It
         // is given back only if no peer has its key.
         let region = unsafe { self.direct.register_runtime(at, bytes, Access::ReadWrite)? };
-        let shown = self.far.get().map_or(Ok(()), |far| far.carrier().show(&region));
+        let shown = self.far.get().map_or(Ok(()), |far| far.transport().register(&region));
         if let Err(error) = shown {
             self.direct.unregister(region.key);
             return Err(error);

@@ -1,31 +1,30 @@
-//! Operations on ranks of other nodes: a carrier takes each of them, and calls back
+//! Operations on ranks of other nodes: the transport takes each of them, and calls back
 //! later, on any thread, with its result.
 //!
 //! ```text
-//!  machine ─► begin ─► Carrier::post ─► under way ──done──► ended ─► machine
-//!                 ▲         │ Busy                            │
-//!                 │         ▼                                 │ rings the rank
-//!                 └──── refused ◄──── at each look ───────────┘
+//!  machine ─► begin ─► Transport::post ─► under way ──done──► ended ─► machine
+//!                 ▲         │ Busy                              │
+//!                 │         ▼                                   │ rings the rank
+//!                 └──── refused ◄──── at each look ─────────────┘
 //! ```
 //!
 //! There is a place for each operation that the machine can have under way: for
 //! messages one for each staging cell, one for each landing buffer, and one for each
 //! notice that returns credits. So nothing is allocated, and a refused operation
-//! keeps its place until the carrier takes it. The end of an operation goes through
+//! keeps its place until the transport takes it. The end of an operation goes through
 //! a list of its own, so the thread that calls back never waits for the lock of the
 //! machine.
 //!
 //! An operation under way counts as an outside event that may wake a ULT: the rank
 //! is not quiet before the doorbell for its end was rung. There is no event when the
-//! carrier has room again, because other parts of the program take that room, too.
+//! transport has room again, because other parts of the program take that room, too.
 //! So a rank with a refused operation has work, and offers the operation again at
 //! each look.
 
-use super::carrier::Carrier;
 use super::lanes::{LANDINGS, STAGING_CELLS};
 use super::onward::Onward;
 use crate::cas_loop::{CasLoop, CasTurn};
-use crate::net::CHUNKS;
+use crate::net::{CHUNKS, Transport};
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -39,9 +38,9 @@ use tsumugi_core::tag::Tag;
 use tsumugi_pvas::Member;
 use tsumugi_ult::SystemFutex;
 
-/// A carrier, and the operations that it was given.
+/// The transport, and the operations that it was given.
 pub struct RemoteOps {
-    carrier: Arc<dyn Carrier>,
+    transport: Arc<dyn Transport>,
     table: Arc<Outbound>,
 }
 
@@ -58,7 +57,7 @@ struct Outbound {
     book: Mutex<Book>,
     /// An operation has ended since the last look.
     has_news: AtomicBool,
-    /// Operations that the carrier refused and that have not begun since; they are
+    /// Operations that the transport refused and that have not begun since; they are
     /// on the list, or a thread is about to offer them.
     refused: AtomicUsize,
 }
@@ -103,25 +102,25 @@ type EndedOp = (Tag, Result<u64, AddrError>);
 
 impl RemoteOps {
     /// Makes a table for at most `places` operations at a time.
-    pub fn new(carrier: Arc<dyn Carrier>, member: &Member, places: usize) -> Self {
-        Self { carrier, table: Arc::new(Outbound::new(member, places)) }
+    pub fn new(transport: Arc<dyn Transport>, member: &Member, places: usize) -> Self {
+        Self { transport, table: Arc::new(Outbound::new(member, places)) }
     }
 
-    pub(super) fn carrier(&self) -> &dyn Carrier {
-        &*self.carrier
+    pub(super) fn transport(&self) -> &dyn Transport {
+        &*self.transport
     }
 
     /// Whether the rank is on this node.
     #[inline]
     pub fn is_near(&self, rank: Rank) -> bool {
-        self.carrier.is_near(rank)
+        self.transport.is_near(rank)
     }
 
     pub(crate) fn is_alive(&self, rank: Rank) -> bool {
-        self.carrier.is_alive(rank)
+        self.transport.is_alive(rank)
     }
 
-    /// Begins an operation, or keeps it until the carrier has room. Returns whether
+    /// Begins an operation, or keeps it until the transport has room. Returns whether
     /// it has begun.
     pub fn begin(&self, op: &Op) -> bool {
         let index = self.take_place(op, Rest::Nothing);
@@ -143,7 +142,7 @@ impl RemoteOps {
         has_begun
     }
 
-    /// Begins a put and a second operation as [one](Carrier::post_joined). False:
+    /// Begins a put and a second operation as [one](Transport::post_joined). False:
     /// there is no room for both as one, and the put was kept alone.
     pub(crate) fn begin_joined(&self, put: &Op, then: &Op) -> bool {
         let index = self.take_place(put, Rest::Then(*then));
@@ -163,7 +162,7 @@ impl RemoteOps {
         index
     }
 
-    /// Offers refused operations to the carrier again, in order, until it refuses
+    /// Offers refused operations to the transport again, in order, until it refuses
     /// one. Returns how many have begun.
     pub fn offer_again(&self) -> usize {
         let table = &*self.table;
@@ -200,7 +199,7 @@ impl RemoteOps {
             tell(tag, result);
         }
         for (chunk, result) in book.passed.drain(..) {
-            self.carrier.give_back(chunk, result);
+            self.transport.give_back(chunk, result);
         }
         count
     }
@@ -239,9 +238,9 @@ impl RemoteOps {
         let (op, then) = {
             let mut flight = place.lock();
             if flight.is_unlent() {
-                match self.carrier.lend() {
+                match self.transport.lend() {
                     Some(chunk) => flight.pass_by(chunk),
-                    None if !self.carrier.has_lent_all() => return false,
+                    None if !self.transport.has_lent_all() => return false,
                     None => {
                         drop(flight);
                         self.refuse(index);
@@ -258,8 +257,8 @@ impl RemoteOps {
         // until the callback takes it out; places may be used on any thread.
         let done = unsafe { Callback::new(ended, (&raw const *place).cast_mut().cast()) };
         let posted = match &then {
-            None => self.carrier.post(&op, done),
-            Some(then) => self.carrier.post_joined(&op, then, done),
+            None => self.transport.post(&op, done),
+            Some(then) => self.transport.post_joined(&op, then, done),
         };
         let has_begun = posted.is_ok();
         if !has_begun {
@@ -401,7 +400,7 @@ impl fmt::Debug for RemoteOps {
 /// Operations of messages that can be under way.
 pub(super) const PLACES: usize = STAGING_CELLS + LANDINGS + NOTICES_MAX;
 
-/// The callback of a carrier.
+/// The callback of a transport.
 fn ended(data: *mut (), mut result: Result<u64, AddrError>) {
     // SAFETY: `data` is the place that was given to `Callback::new` with this
     // function; the flight holds an `Arc` of the place's table.

@@ -11,9 +11,9 @@ impl Am {
     ///
     /// # Panics
     ///
-    /// If there is no carrier.
+    /// If there is no transport.
     pub fn operations(&self) -> Weak<impl Sized + use<>> {
-        self.far.get().expect("the rank has a carrier").downgrade()
+        self.far.get().expect("the rank has a transport").downgrade()
     }
 
     /// Casts messages to `handler` of these ranks, with which there were calls before,

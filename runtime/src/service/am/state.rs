@@ -1,7 +1,6 @@
 //! The state of the active messages: the machine under its lock, and the callers that
 //! wait.
 
-use super::carrier::Carrier;
 use super::greeting::{Greeting, Greetings};
 use super::lanes::{CALLS_MAX, LANDING_BYTES, LANDINGS, STAGING_CELLS, shape, words};
 use super::outbound::{self, RemoteOps};
@@ -10,6 +9,7 @@ use crate::death::DeathWatch;
 use crate::endpoint_card::EndpointCard;
 use crate::error::Error;
 use crate::leaked_slice::{LeakedSlice, lend, zeroes};
+use crate::net::{Parcel, Transport};
 use crate::node_ranks::NodeRanks;
 use crate::peers::{Peers, near};
 use crate::service::Service;
@@ -48,7 +48,7 @@ type Start = dyn Fn(Rank, Box<[u8]>, Option<ReplyTo>) + Send + Sync;
 pub struct Am {
     pub(super) member: Member,
     pub(super) direct: Direct,
-    /// The carrier of operations to ranks of other nodes, if there are any.
+    /// The transport of operations to ranks of other nodes, if there are any.
     pub(super) far: OnceLock<RemoteOps>,
     pub(super) shape: AmShape,
     pub(super) lanes: &'static [Word],
@@ -206,7 +206,7 @@ impl Am {
         self.regions[0].key
     }
 
-    /// The regions that the carrier must register.
+    /// The regions that the transport must register.
     pub(crate) fn regions(&self) -> &[Region] {
         &self.regions
     }
@@ -228,13 +228,14 @@ impl Am {
         }
     }
 
-    /// Sets the carrier of operations on ranks of other nodes. Once, before there
+    /// Sets the transport of operations on ranks of other nodes. Once, before there
     /// are any.
-    pub fn carry_by(&self, carrier: Arc<dyn Carrier>) {
+    pub fn set_transport(&self, transport: Arc<dyn Transport>) {
         let (greetings, member) = (self.greetings.clone(), self.member.clone());
-        carrier.on_greeting(Box::new(move |from, bytes| greetings.put(from, bytes, &member)));
-        let far = RemoteOps::new(carrier, &self.member, outbound::PLACES);
-        assert!(self.far.set(far).is_ok(), "the carrier is set once");
+        let greeted = Box::new(move |from, bytes: &[u8]| greetings.put(from, bytes, &member));
+        transport.on_parcel(Parcel::Greeting, greeted);
+        let far = RemoteOps::new(transport, &self.member, outbound::PLACES);
+        assert!(self.far.set(far).is_ok(), "the transport is set once");
     }
 
     /// Sets the function that messages for `handler` call.

@@ -11,9 +11,8 @@
 
 use crate::error::Error;
 use crate::leaked_slice::zeroes;
-use crate::net::NetLayer;
+use crate::net::Transport;
 use std::slice;
-use std::sync::Arc;
 use tsumugi_core::mem::{Access, LocalAddr, Region, RegionKey, RemoteAddr};
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sync::mapped::AtomicU64;
@@ -36,7 +35,7 @@ impl ControlRegions {
     /// Makes this rank's control region, zeroed and registered.
     pub(super) fn new(
         member: &Member,
-        far: Option<&Arc<NetLayer>>,
+        transport: Option<&dyn Transport>,
         shape: ControlShape,
     ) -> Result<Self, Error> {
         let count = shape.words() + 1;
@@ -46,8 +45,8 @@ impl ControlRegions {
         let region = unsafe {
             member.direct().register_runtime(start, count as u64 * 8, Access::ReadWrite)?
         };
-        if let Some(far) = far {
-            far.register(&region)?;
+        if let Some(transport) = transport {
+            transport.register(&region)?;
         }
         // SAFETY: the block is zeroed and aligned and lives for the rest of the
         // job; it is only accessed as words and by operations.

@@ -7,7 +7,7 @@ use super::tables::{MachineTables, PART_BYTES, machine};
 use crate::deadline::Deadline;
 use crate::death::DeathWatch;
 use crate::error::Error;
-use crate::net::{JOINED_BYTES, NetLayer};
+use crate::net::{JOINED_BYTES, Transport};
 use crate::service::Service;
 use crate::service::am::RemoteOps;
 use std::fmt;
@@ -89,7 +89,7 @@ impl GlobalDriver {
     /// registered; the keys of the other ranks' regions are not known yet.
     pub fn new(
         member: &Member,
-        far: Option<&Arc<NetLayer>>,
+        transport: Option<&Arc<dyn Transport>>,
         workers: usize,
         colors: u32,
     ) -> Result<Self, Error> {
@@ -97,18 +97,20 @@ impl GlobalDriver {
         // Each region that there is room for has a name of its own, and can be
         // replaced several times before a name repeats.
         let split = Split::fit(shape.ranks, colors, REGION_BYTES).map_err(Error::program)?;
-        let control = ControlRegions::new(member, far, shape)?;
-        let remote_completion = far.is_none_or(|far| far.remote_completion());
-        let keeps_order = far.is_some_and(|far| far.keeps_order(PART_BYTES));
-        let ordered_bytes = if keeps_order { PART_BYTES } else { far.map_or(0, |_| JOINED_BYTES) };
-        let carried_bytes = far.map_or(0, |far| far.carried_bytes_max());
+        let control = ControlRegions::new(member, transport.map(|transport| &**transport), shape)?;
+        let remote_completion = transport.is_none_or(|transport| transport.remote_completion());
+        let keeps_order = transport.is_some_and(|transport| transport.keeps_order(PART_BYTES));
+        let joined_bytes = transport.map_or(0, |_| JOINED_BYTES);
+        let ordered_bytes = if keeps_order { PART_BYTES } else { joined_bytes };
+        let carried_bytes = transport.map_or(0, |transport| transport.carried_bytes_max());
         let device = (remote_completion, ordered_bytes, carried_bytes);
         let (machine, tables) = machine(member, shape, split, &control, device, workers);
-        let carried = far.map(|far| RemoteOps::new(far.clone(), member, shape.flights as usize));
+        let places = shape.flights as usize;
+        let far = transport.map(|transport| RemoteOps::new(transport.clone(), member, places));
         Ok(Self {
             member: member.clone(),
             direct: member.direct(),
-            far: carried,
+            far,
             control,
             cache: machine.cache(),
             keeps_order,

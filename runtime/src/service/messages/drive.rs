@@ -20,7 +20,6 @@
 //! messages: short ones are there when the receiver comes for them.
 
 use super::Received;
-use super::parcels::Parcels;
 use super::post::{Bag, ParcelPost};
 use super::route::on_wire;
 use super::state::{MessageState, Woken, index};
@@ -29,6 +28,7 @@ use crate::config::Chosen;
 use crate::death::DeathWatch;
 use crate::endpoint_card::EndpointCard;
 use crate::error::{Error, MessageError};
+use crate::net::Transport;
 use crate::node_ranks::NodeRanks;
 use crate::peers::Peers;
 use crate::service::Service;
@@ -68,8 +68,8 @@ pub struct Messages {
     /// For each neighbour the process from which the kernel lets this rank copy, if
     /// it does; found out at the first use.
     kernels: Box<[OnceLock<Option<u32>>]>,
-    /// The port to other nodes, and the queue of parcels that have come from there.
-    far: Option<(Arc<dyn Parcels>, Arc<Bag>)>,
+    /// The transport to other nodes, and the queue of parcels that have come from there.
+    far: Option<(Arc<dyn Transport>, Arc<Bag>)>,
     /// The table of this rank's posted receives, if the design has boards.
     board: Option<Board<'static>>,
 }
@@ -107,7 +107,7 @@ impl Messages {
         member: &Member,
         lanes: &MessageLanes,
         cards: &[EndpointCard],
-        parcels: Option<Arc<dyn Parcels>>,
+        transport: Option<Arc<dyn Transport>>,
         chosen: &Chosen,
     ) -> Result<Self, Error> {
         let (near, boards) = lanes.connect(member, |rank| {
@@ -115,11 +115,12 @@ impl Messages {
             cards[place.0 as usize].messages
         })?;
         let (shape, neighbours) = (lanes.shape(), lanes.neighbours().clone());
-        let post = parcels.map(|parcels| {
+        let post = transport.map(|transport| {
             let peers = Peers::new(neighbours.clone());
-            (parcels.clone(), Box::new(ParcelPost::new(member, peers, shape, parcels)))
+            (transport.clone(), Box::new(ParcelPost::new(member, peers, shape, transport)))
         });
-        let (far, post) = post.map(|(parcels, post)| ((parcels, post.bag().clone()), post)).unzip();
+        let (far, post) =
+            post.map(|(transport, post)| ((transport, post.bag().clone()), post)).unzip();
         let splits = (0..neighbours.count()).map(|peer| near.splits(PeerIndex(peer))).collect();
         let own = neighbours.local(member.rank()).expect("a rank is one of its node");
         let board = boards.get(own.0 as usize).copied();
@@ -212,7 +213,7 @@ impl Messages {
     /// handler of parcels must not wait for it.
     #[inline]
     pub(crate) fn poll_far(&self) -> bool {
-        self.far.as_ref().is_some_and(|(parcels, _)| parcels.poll())
+        self.far.as_ref().is_some_and(|(transport, _)| transport.poll())
     }
 
     /// Breaks the board's lock after its holder has died; ranks that wait for that
@@ -318,10 +319,10 @@ impl Messages {
         }
         let to = std::ptr::with_exposed_provenance_mut(to as usize);
         let rank = self.lock().rank_of(peer);
-        let begun = self.far.as_ref().is_some_and(|(parcels, _)| {
+        let begun = self.far.as_ref().is_some_and(|(transport, _)| {
             // SAFETY: the buffer is lent to the message until the machine gets the
             // result.
-            unsafe { parcels.fetch(rank, from, to, len, job.request.to_bits()) }
+            unsafe { transport.fetch(rank, from, to, len, job.request.to_bits()) }
         });
         if begun { None } else { Some(CopyOutcome::Moved(Err(RequestError::Failed { peer }))) }
     }

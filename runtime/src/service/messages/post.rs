@@ -15,8 +15,8 @@
 //! each. Bytes that were not sent or not taken yet are in chunks that all lanes
 //! share; when few are left, [more are made](POOL_CHUNKS).
 
-use super::parcels::{Parcels, Unsent};
 use crate::leaked_slice::{LeakedSlice, lend};
+use crate::net::{Parcel, ParcelError, Transport};
 use crate::peers::Peers;
 use std::collections::VecDeque;
 use std::fmt;
@@ -29,6 +29,7 @@ use tsumugi_core::msg::{
 };
 use tsumugi_core::sync::{AtomicBool, AtomicU64, Ordering};
 use tsumugi_pvas::Member;
+use tsumugi_ult::SystemFutex;
 
 /// The far lanes of a rank, under the lock of its messages. The lanes are indexed by
 /// peer.
@@ -37,7 +38,7 @@ pub(crate) struct ParcelPost {
     peers: Peers,
     mail: NetworkLanes<'static>,
     shape: MessageShape,
-    parcels: Arc<dyn Parcels>,
+    transport: Arc<dyn Transport>,
     bag: Arc<Bag>,
     /// The last contents of the bag, and a buffer for the next parcel.
     unpacked: Vec<u8>,
@@ -66,7 +67,7 @@ type FetchResult = (RequestId, Rank, Result<(), AddrError>);
 pub(crate) struct Exposed;
 
 /// The same memory, of which peers can be given places to fetch from.
-struct OutgoingParcels<'p>(&'p dyn Parcels);
+struct OutgoingParcels<'p>(&'p dyn Transport);
 
 impl ParcelPost {
     /// Makes the lanes of a machine of this shape.
@@ -74,24 +75,21 @@ impl ParcelPost {
         member: &Member,
         peers: Peers,
         shape: MessageShape,
-        parcels: Arc<dyn Parcels>,
+        transport: Arc<dyn Transport>,
     ) -> Self {
         let (mail_ends, ends) = lend(ends_of(shape.peers));
         let mail = NetworkLanes::new(shape, mail_ends).unwrap_or_else(|error| panic!("{error}"));
-        let room = vec![0; parcels.parcel_bytes_max()].into_boxed_slice();
+        let room = vec![0; transport.parcel_bytes_max()].into_boxed_slice();
         assert!(room.len() >= PARCEL_BYTES_MIN, "a parcel of {} bytes is too short", room.len());
         let bag = Arc::new(Bag::default());
-        let into = bag.clone();
-        parcels.on_parcel(Box::new(move |from, bytes| into.put(from, bytes)));
-        let into = bag.clone();
-        parcels.on_fetched(Box::new(move |id, from, result| into.put_fetched(id, from, result)));
+        receive_into(&bag, member, &*transport);
         let unpacked = Vec::with_capacity(BAG_BYTES);
         Self {
             member: member.clone(),
             peers,
             mail,
             shape,
-            parcels,
+            transport,
             bag,
             unpacked,
             room,
@@ -160,7 +158,7 @@ impl ParcelPost {
             self.unpack();
         }
         self.feed();
-        let mut buffers = OutgoingParcels(&*self.parcels);
+        let mut buffers = OutgoingParcels(&*self.transport);
         self.mail.push(to, packet, load, &mut buffers);
     }
 
@@ -203,14 +201,16 @@ impl ParcelPost {
         while refused < TRIES
             && let Some((to, len)) = self.mail.poll_parcel(&mut self.room)
         {
-            match self.parcels.try_send(self.peers.rank(to), &self.room[..len]) {
+            let (rank, parcel) = (self.peers.rank(to), &self.room[..len]);
+            match self.transport.try_send(rank, Parcel::Message, parcel) {
                 Ok(()) => self.mail.posted(to),
-                Err(Unsent::Full) => {
+                Err(ParcelError::Full) => {
                     self.mail.refused(to);
                     refused += 1;
                 }
+                Err(ParcelError::TooLong) => unreachable!("a parcel of {len} bytes is too long"),
                 // The rank will take nothing any more.
-                Err(Unsent::Lost) => self.mail.posted(to),
+                Err(ParcelError::Addr(_)) => self.mail.posted(to),
             }
         }
     }
@@ -325,8 +325,31 @@ impl Buffers for OutgoingParcels<'_> {
     }
 
     fn place(&mut self, at: u64, len: u64) -> Option<u64> {
-        self.0.place(at, len)
+        self.0.place(at as usize, len as usize)
     }
+}
+
+/// Makes the transport put parcels, and the results of fetches, into the bag.
+fn receive_into(bag: &Arc<Bag>, member: &Member, transport: &dyn Transport) {
+    let (into, own) = (bag.clone(), member.clone());
+    let on_parcel = move |from, bytes: &[u8]| {
+        into.put(from, bytes);
+        ring(&own);
+    };
+    transport.on_parcel(Parcel::Message, Box::new(on_parcel));
+    let (into, own) = (bag.clone(), member.clone());
+    let on_fetched = move |id, from, result| {
+        into.put_fetched(id, from, result);
+        ring(&own);
+    };
+    transport.on_fetched(Box::new(on_fetched));
+}
+
+/// Wakes a thread that looks for messages: the thread that polls the network may be
+/// another one.
+fn ring(member: &Member) {
+    let control = member.control();
+    control.bells().ring_helped(&SystemFutex, || control.set_neglected());
 }
 
 fn ends_of(peers: u32) -> Vec<NetworkLaneEnd<'static>> {
