@@ -61,10 +61,10 @@ pub enum Directory {
     /// [`GlobalArray::agent`](super::GlobalArray::agent) returns which of the two
     /// it is.
     Device,
-    /// As in the paper: the home answers requests, and before a page moves it stops
-    /// all ranks that have looked it up. It exists for comparison. It has at most
-    /// 64 ranks; when a rank dies, each call that waits for an answer, for any
-    /// page, ends with [`AddrError::PeerLost`].
+    /// As in paper 5 of `docs/papers.md`: the home answers requests, and before a
+    /// page moves it stops all ranks that have looked it up. It exists for
+    /// comparison. It has at most 64 ranks; when a rank dies, each call that waits
+    /// for an answer, for any page, ends with [`AddrError::PeerLost`].
     ///
     /// [`AddrError::PeerLost`]: crate::AddrError::PeerLost
     Messages,

@@ -1,5 +1,8 @@
-//! The directory of the paper, by messages between the ranks' processors. This
-//! module drives the state machines of [`tsumugi_gas::page::message`].
+//! The message directory: the directory of paper 5 of docs/papers.md, by messages
+//! between the ranks' processors. `Directory::Messages` selects it; it is not the
+//! default. This module drives the state machines of
+//! [`tsumugi_gas::page::message_directory`], whose documentation names the tests and
+//! the benchmark.
 //!
 //! ```text
 //!  access ─► requester: enter ─► go ─► the access ─► leave ─► to the home, if it waits
@@ -23,7 +26,7 @@ use std::time::Duration;
 use tsumugi_core::mem::RemoteAddr;
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_gas::lock::drive::LockDriver;
-use tsumugi_gas::page::message::{DirectoryMessage, Enter, Home, PageAccess, Requester};
+use tsumugi_gas::page::message_directory::{DirectoryMessage, Enter, Home, PageAccess, Requester};
 use tsumugi_gas::page::{DirectoryEntry, Distribution, PageId, PageLayout};
 use tsumugi_ult::sync::{Condvar, Mutex, MutexGuard};
 

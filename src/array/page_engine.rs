@@ -15,7 +15,7 @@ use tsumugi_core::mem::{RemoteAddr, Width};
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sync::AtomicU64;
 use tsumugi_gas::lock::drive::LockDriver;
-use tsumugi_gas::page::message::{self, PageAccess};
+use tsumugi_gas::page::message_directory::{PageAccess, RANKS_MAX};
 use tsumugi_gas::page::{
     DirectoryEntry, Distribution, HEADER_BYTES, OptimisticRead, PageDriver, PageId, PageLayout,
     PagePin, PageShape, PageState, PinFast, ReadFast, ShapeError, drive,
@@ -64,8 +64,8 @@ impl PageEngine {
         let book = book.map_err(Error::program)?;
         let post = match dealt.directory {
             Directory::Atomics | Directory::Device => None,
-            Directory::Messages if runtime.size() > message::RANKS_MAX => {
-                let (what, count, most) = ("ranks", runtime.size(), message::RANKS_MAX);
+            Directory::Messages if runtime.size() > RANKS_MAX => {
+                let (what, count, most) = ("ranks", runtime.size(), RANKS_MAX);
                 let (count, most) = (count.into(), most.into());
                 return Err(Error::program(ShapeError::Count { what, count, most }));
             }

@@ -18,9 +18,9 @@
 //! `rendezvous`, the sender's copy of posted receives in `mirror`, the death of a
 //! rank in `lost`.
 
-use super::board::Board;
 use super::count::MessageCounts;
 use super::list::{IndexList, IndexStack};
+use super::locked_matching::Board;
 use super::outcome::{Cancel, CopyJob, ReceivedMessage, RequestError, RequestId};
 use super::shape::{MatchingDesign, MessageShape};
 use super::tables::{DuePacket, MessageTables, OfferState, RequestEntry, RequestState};

@@ -34,8 +34,9 @@
 //!
 //! The [`MatchingDesign`] decides how a sender knows the buffer: the receiver sends its
 //! posted receives and the sender matches by itself (`mirror`), or the sender
-//! looks into the receiver's table of posted receives under a lock (`locked`,
-//! [`board`]), or the sender does not know it.
+//! looks into the receiver's table of posted receives under a lock
+//! ([`locked_matching`], which is a paper's design and not the default), or the
+//! sender does not know it.
 //!
 //! # Guarantees
 //!
@@ -159,7 +160,6 @@
 #![deny(unsafe_code)]
 
 mod arrive;
-pub mod board;
 mod count;
 #[allow(unsafe_code)]
 mod lanes;
@@ -167,7 +167,7 @@ mod launch;
 #[allow(unsafe_code)]
 mod line;
 mod list;
-mod locked;
+pub mod locked_matching;
 mod lost;
 mod machine;
 mod network;

@@ -97,7 +97,7 @@ pub enum MatchingDesign {
     TwoCopy,
     /// Receives are sent to their source, which matches by itself.
     Mirror,
-    /// Receives are put on a [`Board`](super::board::Board), where senders claim
+    /// Receives are put on a [`Board`](super::locked_matching::Board), where senders claim
     /// them under a lock.
     Locked,
 }

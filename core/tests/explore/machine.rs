@@ -15,7 +15,7 @@ use node::{BoardMemory, Memory, Node};
 use std::cell::RefCell;
 pub use step::Step;
 use tsumugi_core::mem;
-use tsumugi_core::msg::board::Board;
+use tsumugi_core::msg::locked_matching::Board;
 use tsumugi_core::msg::{MatchingDesign, MessageShape};
 use world::World;
 

@@ -7,7 +7,7 @@ use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use tsumugi_core::mem::{LocalRank, PeerIndex};
-use tsumugi_core::msg::board::{Board, BoardPost, BoardShape, PostState};
+use tsumugi_core::msg::locked_matching::{Board, BoardPost, BoardShape, PostState};
 use tsumugi_core::msg::{
     Copy, INLINE_WORDS, Label, LaneTransport, LoggedMessage, MatchingDesign, MessageBytes,
     MessageMachine, MessagePeer, MessageShape, MessageTables, MirroredOffer, Offer, Packet,

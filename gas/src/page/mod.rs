@@ -15,7 +15,7 @@
 //! | [`fast_path`](ReadFast) | fast paths of both, when all memory that they need is in reach |
 //! | [`relocation`](Relocation) | the move of one page to a rank |
 //! | [`grace_period`](GracePeriod) | waiting until no rank reads frames that pages have left |
-//! | [`message`] | the same by messages: the paper's directory, sans-IO |
+//! | [`message_directory`] | a directory by messages, which is a paper's and not the default |
 //!
 //! # Invariants
 //!
@@ -100,7 +100,7 @@ mod optimistic_read;
 mod fast_path;
 mod pin;
 mod home;
-pub mod message;
+pub mod message_directory;
 mod protocol;
 mod relocation;
 mod grace_period;

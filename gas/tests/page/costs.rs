@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use tsumugi_core::mem::{Rank, RegionKey, RemoteAddr};
 use tsumugi_core::op::{Kind, Op};
-use tsumugi_gas::page::message::{DirectoryMessage, Enter, Home, PageAccess, Requester};
+use tsumugi_gas::page::message_directory::{DirectoryMessage, Enter, Home, PageAccess, Requester};
 use tsumugi_gas::page::{
     DirectoryEntry, Distribution, GracePeriod, Homes, OptimisticRead, PageAction, PageId,
     PageLayout, PagePin, PageProtocol, PageShape, Relocation,

@@ -11,7 +11,7 @@ use tsumugi_core::mem::Rank;
 #[cfg(debug_assertions)]
 use tsumugi_core::sync::with_mutant;
 use tsumugi_gas::page::DirectoryEntry;
-use tsumugi_gas::page::message::{DirectoryMessage, Home, Requester};
+use tsumugi_gas::page::message_directory::{DirectoryMessage, Home, Requester};
 
 mod world;
 

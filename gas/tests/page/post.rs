@@ -12,7 +12,7 @@ use tsumugi_core::op::Op;
 use tsumugi_core::sim::SimNode;
 use tsumugi_core::sync::mutant;
 use tsumugi_core::time::Instant;
-use tsumugi_gas::page::message::{DirectoryMessage, Enter, Home, PageAccess, Requester};
+use tsumugi_gas::page::message_directory::{DirectoryMessage, Enter, Home, PageAccess, Requester};
 use tsumugi_gas::page::{DirectoryEntry, Distribution, PageId, PageLayout};
 
 /// The pages that a rank has cached, and the homes of its pages.

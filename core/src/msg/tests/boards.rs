@@ -4,7 +4,7 @@
 use super::script::{Did, OF_THREE, One, apart, at};
 use super::*;
 use crate::mem::LocalRank;
-use crate::msg::board::{Board, BoardPost, ClaimError, PostState};
+use crate::msg::locked_matching::{Board, BoardPost, ClaimError, PostState};
 use crate::sync::{AtomicBool, Ordering};
 use std::time::Duration;
 

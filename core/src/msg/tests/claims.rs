@@ -4,7 +4,7 @@ use super::boards::{Up, up};
 use super::script::{Did, at};
 use super::*;
 use crate::mem::LocalRank;
-use crate::msg::board::{Arrival, BoardPost, PostState};
+use crate::msg::locked_matching::{Arrival, BoardPost, PostState};
 use crate::msg::tables::RequestState;
 
 #[test]

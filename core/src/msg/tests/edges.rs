@@ -2,7 +2,7 @@
 //! for a dead rank.
 
 use super::*;
-use crate::msg::board::Board;
+use crate::msg::locked_matching::Board;
 use crate::msg::offer::LOOK;
 use crate::msg::tables::RequestState;
 

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::mem::LocalRank;
-use crate::msg::board::Board;
+use crate::msg::locked_matching::Board;
 use crate::msg::tables::RequestState;
 use std::collections::VecDeque;
 

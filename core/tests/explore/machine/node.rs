@@ -6,7 +6,7 @@ use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
 use tsumugi_core::mem;
-use tsumugi_core::msg::board::{Board, BoardShape};
+use tsumugi_core::msg::locked_matching::{Board, BoardShape};
 use tsumugi_core::msg::{
     LoggedMessage, MessageMachine, MessagePeer, MessageShape, MessageTables, MirroredOffer,
     RequestEntry, RequestId, Thresholds, UnexpectedMessage,

@@ -5,7 +5,7 @@ use super::world::{Work, World};
 use crate::program::PeerIndex;
 use crate::search::mix;
 use tsumugi_core::msg::MatchingDesign;
-use tsumugi_core::msg::board::{Board, PostState};
+use tsumugi_core::msg::locked_matching::{Board, PostState};
 
 #[derive(Clone, Copy, Debug)]
 pub enum Step {

@@ -8,7 +8,7 @@ use crate::wire::{End, Net, address_of_message, address_of_post};
 use std::cell::RefCell;
 use std::ops::Range;
 use tsumugi_core::mem;
-use tsumugi_core::msg::board::Board;
+use tsumugi_core::msg::locked_matching::Board;
 use tsumugi_core::msg::{
     Begun, CallError, Claimed, Copy, CopyJob, Label, LaneTransport as _, MatchingDesign,
     MessageBytes, Pattern, ReceivedMessage, RequestError, SplitSide,

@@ -24,7 +24,7 @@ use super::post::Post;
 use loss::Parted;
 use tsumugi_conformance::Seeded;
 use tsumugi_core::mem::{LocalRank, PeerIndex};
-use tsumugi_core::msg::board::Board;
+use tsumugi_core::msg::locked_matching::Board;
 use tsumugi_core::msg::*;
 
 /// The events that a run may have.

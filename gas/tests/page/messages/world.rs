@@ -5,7 +5,7 @@ use super::{Does, Pages, Wrong};
 use Does::{Get, Own, Put};
 use tsumugi_core::mem::Rank;
 use tsumugi_gas::page::DirectoryEntry;
-use tsumugi_gas::page::message::{DirectoryMessage, Enter, Home, PageAccess, Requester};
+use tsumugi_gas::page::message_directory::{DirectoryMessage, Enter, Home, PageAccess, Requester};
 
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct World {

@@ -36,7 +36,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use tsumugi_core::mem::{LocalRank, PeerIndex};
-use tsumugi_core::msg::board::Board;
+use tsumugi_core::msg::locked_matching::Board;
 use tsumugi_core::msg::{
     Copy, CopyJob, INLINE_BYTES_MAX, MessageCounts, RequestError, RequestId, Split, Thresholds,
 };

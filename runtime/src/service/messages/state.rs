@@ -9,7 +9,7 @@ use std::ptr::NonNull;
 use tsumugi_core::completion::Why;
 use tsumugi_core::mem::Rank;
 use tsumugi_core::mem::{LocalRank, PeerIndex};
-use tsumugi_core::msg::board::Board;
+use tsumugi_core::msg::locked_matching::Board;
 use tsumugi_core::msg::{
     self, CallError, MatchingDesign, MessageMachine, MessageShape, Pattern, ReceivedMessage,
     RequestError, RequestId, Thresholds,

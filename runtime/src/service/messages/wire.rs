@@ -15,7 +15,7 @@ use std::ptr::NonNull;
 use tsumugi_core::backend::LoadStore;
 use tsumugi_core::mem::Rank;
 use tsumugi_core::mem::{Access, Need, PeerIndex, RegionKey, RemoteAddr};
-use tsumugi_core::msg::board::{Board, BoardShape};
+use tsumugi_core::msg::locked_matching::{Board, BoardShape};
 use tsumugi_core::msg::{
     self, Copy, INLINE_WORDS, LaneEnd, LaneTransport, MatchingDesign, MessageShape, Offer, Packet,
     PacketKind, PacketLoad, Returned, Split, SplitSide,

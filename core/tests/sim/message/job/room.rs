@@ -1,7 +1,7 @@
 //! Memory for the tables and boards of all ranks.
 
 use std::ptr::NonNull;
-use tsumugi_core::msg::board::{Board, BoardShape};
+use tsumugi_core::msg::locked_matching::{Board, BoardShape};
 use tsumugi_core::msg::*;
 
 /// Memory for the tables of one machine.

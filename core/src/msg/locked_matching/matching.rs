@@ -1,20 +1,5 @@
-//! The paper's design: a sender looks into the table of its receiver.
-//!
-//! Each rank has a [`Board`] in memory that the others reach, and puts all its
-//! posted receives on it. A message of a suitable size claims the first receive
-//! that takes it and is copied into that receive's buffer, and no packet
-//! announces it: the receiver finds the state `done` on its board. A message that
-//! cannot do so (the lock is taken, earlier messages are in the lane, no receive,
-//! out of reach) goes by the lane, as without a board.
-//!
-//! ```text
-//!   sender                                    receiver
-//!   try_claim ── not the expected one ──┐
-//!     │      └── locked, none, too far ─┴──►  lane: lock; count it as expected,
-//!     ▼                                       meet the first receive that is
-//!   copy, finish ───────────────────────────► not claimed; unlock
-//!                                             done? meet
-//! ```
+//! The part of a [`MessageMachine`] that puts receives on its own board, and claims
+//! receives of its peers.
 //!
 //! A message from the lane is counted and meets its receive in one hold of the
 //! lock: in between its sender could claim for the next message. Looking at the
@@ -25,16 +10,16 @@
 //! receiver's table may change between two looks.
 
 use super::board::{Board, BoardPost, BoardShape, ClaimError, PostState};
-use super::count::MessagePath;
-use super::launch::COPY_BYTES_MAX;
-use super::list::IndexList;
-use super::machine::MessageMachine;
-use super::outcome::{Pattern, RequestError};
-use super::outgoing::{Launched, OutgoingMessage};
-use super::shape::MatchingDesign;
-use super::tables::{ANY, OfferState, RequestEntry, RequestState};
-use super::wire::{Copy, LaneTransport};
 use crate::mem::{LocalRank, PeerIndex};
+use crate::msg::count::MessagePath;
+use crate::msg::launch::COPY_BYTES_MAX;
+use crate::msg::list::IndexList;
+use crate::msg::machine::MessageMachine;
+use crate::msg::outcome::{Pattern, RequestError};
+use crate::msg::outgoing::{Launched, OutgoingMessage};
+use crate::msg::shape::MatchingDesign;
+use crate::msg::tables::{ANY, OfferState, RequestEntry, RequestState};
+use crate::msg::wire::{Copy, LaneTransport};
 
 impl<'m> MessageMachine<'m> {
     /// Returns the shape of the boards: all ranks of a job have tables of one
@@ -68,19 +53,19 @@ impl<'m> MessageMachine<'m> {
 
     /// Returns whether the design has boards, and they are set.
     #[inline(always)]
-    pub(super) fn has_board(&self) -> bool {
+    pub(in crate::msg) fn has_board(&self) -> bool {
         !self.boards.is_empty()
     }
 
     /// Takes the lock, in order to take messages from a lane.
     #[inline]
-    pub(super) fn lock_board(&mut self) {
+    pub(in crate::msg) fn lock_board(&mut self) {
         self.boards[self.own.0 as usize].lock(self.own);
         self.holds_board = true;
     }
 
     #[inline]
-    pub(super) fn unlock_board(&mut self) {
+    pub(in crate::msg) fn unlock_board(&mut self) {
         self.holds_board = false;
         self.boards[self.own.0 as usize].unlock();
     }
@@ -88,13 +73,13 @@ impl<'m> MessageMachine<'m> {
     /// Counts the message that is being taken; the message must meet its receive
     /// before the lock is given back.
     #[inline]
-    pub(super) fn expect_next(&mut self, from: usize) {
+    pub(in crate::msg) fn expect_next(&mut self, from: usize) {
         self.boards[self.own.0 as usize].expect_next(place_of(from as u32));
     }
 
     /// Puts a receive that was just posted on the board, if there is one.
     #[inline]
-    pub(super) fn put_up_post(&mut self, post: usize) {
+    pub(in crate::msg) fn put_up_post(&mut self, post: usize) {
         let entry = &mut self.tables.requests[post];
         entry.offered = OfferState::Yes;
         let pattern = Pattern {
@@ -116,7 +101,7 @@ impl<'m> MessageMachine<'m> {
     /// Removes a receive from the board, unless a sender has claimed it. Returns
     /// whether it is removed.
     #[inline]
-    pub(super) fn take_down(&mut self, post: usize) -> bool {
+    pub(in crate::msg) fn take_down(&mut self, post: usize) -> bool {
         let entry = &self.tables.requests[post];
         if !self.has_board() || entry.offered != OfferState::Yes {
             return true;
@@ -132,7 +117,7 @@ impl<'m> MessageMachine<'m> {
     /// Returns whether a sender has claimed a posted receive; then no other
     /// message may meet it.
     #[inline(always)]
-    pub(super) fn is_claimed(&self, post: usize) -> bool {
+    pub(in crate::msg) fn is_claimed(&self, post: usize) -> bool {
         self.has_board()
             && self.boards[self.own.0 as usize].standing(post as u32) != PostState::Posted
     }
@@ -140,7 +125,7 @@ impl<'m> MessageMachine<'m> {
     /// Looks for receives that have their message in the buffer. Returns whether
     /// there was one.
     #[inline]
-    pub(super) fn find_done<W: LaneTransport>(&mut self, wire: &mut W) -> bool {
+    pub(in crate::msg) fn find_done<W: LaneTransport>(&mut self, wire: &mut W) -> bool {
         if self.boarded.is_empty() { false } else { self.look_at_board(wire) }
     }
 
@@ -172,7 +157,7 @@ impl<'m> MessageMachine<'m> {
     }
 
     /// Marks a dead rank on the own board, so that it keeps no lock.
-    pub(super) fn lose_lock(&mut self, peer: PeerIndex) {
+    pub(in crate::msg) fn lose_lock(&mut self, peer: PeerIndex) {
         if self.has_board() {
             self.boards[self.own.0 as usize].lost(place_of(peer.0));
         }
@@ -180,7 +165,7 @@ impl<'m> MessageMachine<'m> {
 
     /// Takes the receives that a dead rank has claimed off the board, so that
     /// they end. Nothing of that rank is in the lane any more.
-    pub(super) fn lose_claims<W: LaneTransport>(&mut self, wire: &mut W, from: usize) {
+    pub(in crate::msg) fn lose_claims<W: LaneTransport>(&mut self, wire: &mut W, from: usize) {
         if !self.has_board() {
             return;
         }
@@ -204,7 +189,7 @@ impl<'m> MessageMachine<'m> {
     /// Sends a message into a receive of the peer's board, if that can be done at
     /// once.
     #[inline]
-    pub(super) fn launch_claimed<W: LaneTransport>(
+    pub(in crate::msg) fn launch_claimed<W: LaneTransport>(
         &mut self,
         wire: &mut W,
         out: &OutgoingMessage,
@@ -246,7 +231,7 @@ impl<'m> MessageMachine<'m> {
 
     /// Takes the end of a copy into a claimed receive: it is done, or could not
     /// be made.
-    pub(super) fn claim_done<W: LaneTransport>(&mut self, wire: &mut W, index: usize) {
+    pub(in crate::msg) fn claim_done<W: LaneTransport>(&mut self, wire: &mut W, index: usize) {
         let RequestEntry { peer, remote, error, .. } = self.tables.requests[index];
         self.boards[peer as usize].finish(self.own, remote, error.is_none());
         let lost = self.tables.peers[peer as usize].lost;

@@ -1,4 +1,4 @@
-//! The page directory of the paper, between processors, by messages: the home
+//! The message directory: the page directory between processors, by messages. The home
 //! answers queries, lists the ranks that have asked, and stops them before a page
 //! moves.
 //!
@@ -36,6 +36,20 @@
 //! | O14 | if a mover has no frame, or dies before the home has handled its `Moved`, the page stays where it was, under a new epoch; the mover has not used the page, because it waits for its `Told`. A frame that a lost rank may still write to, or read, is not freed |
 //!
 //! Progress: blocking. An `own` waits for every listed rank.
+//!
+//! # Use
+//!
+//! The design of paper 5 of docs/papers.md, for comparison. It is not the default:
+//! arrays keep their directory in words that are changed by remote atomics (the
+//! other modules of [`page`](super)).
+//!
+//! | | |
+//! |---|---|
+//! | selected by | `Directory::Messages`, an option of an array in the facade |
+//! | driver | `src/array/message_directory.rs`: active messages |
+//! | explored by | `gas/tests/page/messages.rs`, `gas/tests/page/random.rs` |
+//! | run by | `tests/array/main.rs`, `tests/moving/histories.rs` |
+//! | measured by | `tsumugi bench gas`, rows `own` with `directory=messages`, `letters_own` |
 //!
 //! # References
 //!
