@@ -9,9 +9,10 @@ pub enum Design {
     Each,
     /// A lock for each target, and a tree over the nodes for holds of all targets.
     Tree,
-    /// One lock for the window, as in the paper that [`lock`](crate::lock) names.
+    /// One lock for the window, as in paper 4 of `docs/papers.md`; for comparison.
     Global,
-    /// A word for holds of all targets, and one for each target, as in foMPI.
+    /// A word for holds of all targets, and one for each target, as in foMPI;
+    /// for comparison.
     TwoLevel,
 }
 

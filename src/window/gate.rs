@@ -168,13 +168,9 @@ impl Doorway {
     }
 }
 
-/// The side by which an access enters, if it does.
+/// The index of the side by which an access enters, if it does.
 fn side_of(design: LockDesign, want: Want) -> Option<usize> {
-    match (want, design) {
-        (Want::All, _) | (Want::Shared(_), LockDesign::Global) => Some(0),
-        (Want::Exclusive(_), _) => Some(1),
-        (Want::Shared(_), _) => None,
-    }
+    design.side_of(want).map(|side| side as usize)
 }
 
 /// ULTs that may enter after the first before the rank leaves.

@@ -1,17 +1,15 @@
 //! The locks of a window: for all targets or for one target, shared or exclusive, by
-//! any of three designs.
+//! any of three [designs](LockDesign).
 //!
 //! ```text
 //!                lock_all          shared(t)         exclusive(t)
+//!  Tree          enter All         read t            enter Exclusive, write t
 //!  Global        read L            read L            write L
 //!  TwoLevel      count, poll       read t, poll      count, seize t, poll
-//!  Tree          enter All         read t            enter Exclusive, write t
 //! ```
 //!
-//! `L` is one lock for the whole window, as in the paper; writers of different
-//! targets wait for each other. `TwoLevel` is the design of foMPI. With `Tree`,
-//! writers of different targets meet at most at their leaf, and so do holders of all
-//! targets.
+//! With `Tree`, writers of different targets meet at most at their leaf, and so do
+//! holders of all targets. `L` is the one lock of `Global`.
 //!
 //! A rank enters its [`RankMembership`] once, however many targets it holds, because a rank
 //! that is inside must not enter again.
@@ -20,11 +18,10 @@ use super::claim::{ClaimEnd, ClaimStatus, LockClaim};
 use super::kind::LockMode;
 use super::member::{GroupMember, MemberPlace};
 use super::node::NodeId;
-use super::plan::{LockDesign, LockPlan, Want};
 use super::side::GroupSide;
 use super::step::StepId;
-use super::two_level::TwoLevelClaim;
-use super::words::Lock;
+use super::window_design::{LockDesign, LockPlan, TwoLevelClaim, Want};
+use super::window_design::{window_word, would_wait_for_itself};
 use core::fmt;
 use core::hash::{Hash, Hasher};
 use tsumugi_core::mem::{AddrError, Rank, RemoteAddr};
@@ -51,7 +48,7 @@ pub struct WindowAccess {
     want: Want,
     stage: AccessStage,
     claim: LockClaim,
-    backoff: TwoLevelClaim,
+    two_level: TwoLevelClaim,
     /// The number of stages that the access has been through; each operation belongs
     /// to one stage.
     stages: u16,
@@ -117,9 +114,9 @@ impl WindowAccess {
     /// An access by `plan`.
     pub const fn new(plan: LockPlan) -> Self {
         let (stage, at) = (AccessStage::Rest, plan.lock.home);
-        let backoff = TwoLevelClaim::new(at, at, Want::All);
+        let two_level = TwoLevelClaim::new(at, at, Want::All);
         let claim = LockClaim::new(plan.lock, NodeId::NONE);
-        Self { plan, want: Want::All, stage, claim, backoff, stages: 0 }
+        Self { plan, want: Want::All, stage, claim, two_level, stages: 0 }
     }
 
     /// Begins to lock `want`, and waits in `node`, where it has to. The caller must
@@ -144,10 +141,10 @@ impl WindowAccess {
         node: NodeId,
     ) -> Result<(), AccessRefused> {
         assert!(self.stage == AccessStage::Rest, "begin of an access that does not rest: {self:?}");
-        let side = self.side_of(want);
+        let side = self.plan.design.side_of(want);
         if self.plan.design == LockDesign::Global
             && door.holds > 0
-            && (side, door.side) != (Some(GroupSide::All), GroupSide::All)
+            && would_wait_for_itself(door.side, side)
         {
             return Err(AccessRefused::OneLock);
         }
@@ -163,7 +160,7 @@ impl WindowAccess {
             door.side = side;
             door.holds += 1;
         }
-        let lock = self.lock();
+        let lock = self.plan.lock_of(want);
         match self.plan.design {
             LockDesign::Tree if side.is_some() => {
                 self.claim = LockClaim::new(lock, node);
@@ -175,11 +172,9 @@ impl WindowAccess {
                 self.claims();
             }
             LockDesign::TwoLevel => {
-                // The window's word is a word that the locks of targets do not use.
-                let window = self.plan.lock.home;
-                let window = RemoteAddr { offset: window.offset + 40, ..window };
-                self.backoff = TwoLevelClaim::new(window, lock.home, want);
-                self.backoff.begin(is_counted);
+                let window = window_word(self.plan.lock.home);
+                self.two_level = TwoLevelClaim::new(window, lock.home, want);
+                self.two_level.begin(is_counted);
                 self.goes_to(AccessStage::Claiming);
             }
         }
@@ -199,9 +194,9 @@ impl WindowAccess {
         );
         self.goes_to(AccessStage::Releasing);
         if self.plan.design == LockDesign::TwoLevel {
-            let held = u32::from(self.side_of(self.want).is_some());
+            let held = u32::from(self.side().is_some());
             door.holds -= held;
-            return self.backoff.release(door.holds == 0);
+            return self.two_level.release(door.holds == 0);
         }
         if self.plan.design == LockDesign::Tree && self.want == Want::All {
             return self.leaves(door);
@@ -221,7 +216,7 @@ impl WindowAccess {
             AccessStage::Claiming | AccessStage::Releasing
                 if self.plan.design == LockDesign::TwoLevel =>
             {
-                self.backoff.poll_op()
+                self.two_level.poll_op()
             }
             AccessStage::Claiming | AccessStage::Releasing => self.claim.poll_op(),
             _ => None,
@@ -243,7 +238,7 @@ impl WindowAccess {
                 door.entry.handle_completed(step, result)
             }
             _ if self.plan.design == LockDesign::TwoLevel => {
-                self.backoff.handle_completed(step, result)
+                self.two_level.handle_completed(step, result)
             }
             _ => self.claim.handle_completed(step, result),
         }
@@ -259,7 +254,7 @@ impl WindowAccess {
     fn step(&self, door: &RankMembership) -> Option<StepId> {
         match self.stage {
             AccessStage::Entering | AccessStage::Leaving => door.entry.under_way(),
-            _ if self.plan.design == LockDesign::TwoLevel => self.backoff.under_way(),
+            _ if self.plan.design == LockDesign::TwoLevel => self.two_level.under_way(),
             _ => self.claim.under_way(),
         }
     }
@@ -269,7 +264,7 @@ impl WindowAccess {
         let word = match self.stage {
             AccessStage::Entering => door.entry.waits_for(),
             _ if self.plan.design == LockDesign::TwoLevel => {
-                return self.backoff.pause_ns().map(AccessWait::Pause);
+                return self.two_level.pause_ns().map(AccessWait::Pause);
             }
             _ => self.claim.waits_for(),
         };
@@ -280,7 +275,7 @@ impl WindowAccess {
     pub fn handle_wake(&mut self, door: &mut RankMembership, value: u64) {
         match self.stage {
             AccessStage::Entering => door.entry.handle_word(value),
-            _ if self.plan.design == LockDesign::TwoLevel => self.backoff.handle_pause(),
+            _ if self.plan.design == LockDesign::TwoLevel => self.two_level.handle_pause(),
             _ => self.claim.handle_word(value),
         }
         self.go_on(door);
@@ -290,7 +285,7 @@ impl WindowAccess {
     /// that names the rank.
     pub fn handle_lost(&mut self, door: &mut RankMembership, rank: Rank) {
         self.claim.handle_lost(rank);
-        self.backoff.handle_lost(rank);
+        self.two_level.handle_lost(rank);
         door.handle_lost(rank);
         self.go_on(door);
     }
@@ -313,25 +308,9 @@ impl WindowAccess {
         StepId::from_bits((self.stages as u32) << 16 | step.to_bits() & 0xffff)
     }
 
-    /// The side of the group lock that an access is on.
-    const fn side_of(&self, want: Want) -> Option<GroupSide> {
-        match (want, self.plan.design) {
-            (Want::All, _) | (Want::Shared(_), LockDesign::Global) => Some(GroupSide::All),
-            (Want::Exclusive(_), _) => Some(GroupSide::Exclusive),
-            (Want::Shared(_), _) => None,
-        }
-    }
-
-    /// The lock of the target that is wanted.
-    fn lock(&self) -> Lock {
-        let lock = self.plan.lock;
-        match (self.plan.design, self.want) {
-            // Holders of all targets are readers of the one lock.
-            (LockDesign::Global, _) | (_, Want::All) => lock,
-            (_, Want::Shared(rank) | Want::Exclusive(rank)) => {
-                Lock { home: RemoteAddr { rank, ..lock.home }, ..lock }
-            }
-        }
+    /// The side of the group lock on which the access is.
+    const fn side(&self) -> Option<GroupSide> {
+        self.plan.design.side_of(self.want)
     }
 
     fn goes_to(&mut self, stage: AccessStage) {
@@ -378,7 +357,7 @@ impl WindowAccess {
     fn settle(&mut self, door: &mut RankMembership) {
         let is_asking = self.stage == AccessStage::Claiming;
         if self.plan.design == LockDesign::TwoLevel {
-            match self.backoff.poll_done() {
+            match self.two_level.poll_done() {
                 Some(Ok(())) if is_asking => self.goes_to(AccessStage::Held),
                 Some(Ok(())) => self.goes_to(AccessStage::Rest),
                 Some(Err(error)) => self.goes_to(AccessStage::Failed(error)),
@@ -389,7 +368,7 @@ impl WindowAccess {
         match self.claim.standing() {
             ClaimStatus::Held if is_asking => self.goes_to(AccessStage::Held),
             ClaimStatus::Resting(ClaimEnd::Released) if !is_asking => {
-                if self.plan.design == LockDesign::Tree && self.side_of(self.want).is_some() {
+                if self.plan.design == LockDesign::Tree && self.side().is_some() {
                     self.leaves(door);
                 } else {
                     self.goes_to(AccessStage::Rest);
@@ -403,7 +382,7 @@ impl WindowAccess {
 
 impl PartialEq for WindowAccess {
     fn eq(&self, other: &Self) -> bool {
-        let same = |one: &Self| (one.want, one.stage, one.backoff);
+        let same = |one: &Self| (one.want, one.stage, one.two_level);
         same(self) == same(other) && self.claim == other.claim
     }
 }
@@ -431,65 +410,4 @@ impl fmt::Display for AccessRefused {
 impl core::error::Error for AccessRefused {}
 
 #[cfg(test)]
-mod tests {
-    use super::super::{LockKind, NodeTable, Tree};
-    use super::*;
-    use tsumugi_core::mem::RegionKey;
-
-    fn plan() -> LockPlan {
-        let key = RegionKey::new(0, 1);
-        let home = RemoteAddr { rank: Rank(0), key, offset: 0 };
-        let lock = Lock { home, nodes: NodeTable { key, offset: 64 }, kind: LockKind::Readers };
-        let tree = Tree::new(2, 2, 2, key, 128).unwrap();
-        LockPlan { design: LockDesign::Tree, lock, tree }
-    }
-
-    /// A rank begins to leave with the end of its last access.
-    #[test]
-    fn a_door_is_left_by_the_last_access() {
-        let plan = plan();
-        let mut door = RankMembership::new(&plan, Rank(1));
-        let mut accesses = [WindowAccess::new(plan), WindowAccess::new(plan)];
-        let finds = |access: &mut WindowAccess, door: &mut RankMembership, old| {
-            let (id, _) = access.poll_op(door).expect("the access has an operation");
-            access.handle_completed(door, id, Ok(old));
-        };
-        for access in &mut accesses {
-            access.begin(&mut door, Want::All, NodeId::NONE).unwrap();
-        }
-        // The side is open.
-        finds(&mut accesses[0], &mut door, 1);
-        accesses[1].poll_op(&mut door);
-        assert!(accesses.iter().all(WindowAccess::is_held));
-        for (index, holds) in [(1, 1), (0, 0)] {
-            assert!(!door.is_leaving());
-            accesses[index].release(&mut door);
-            assert_eq!(door.holds(), holds);
-        }
-        assert!(door.is_leaving());
-        finds(&mut accesses[0], &mut door, 0);
-        assert!(!door.is_leaving() && accesses.iter().all(|one| one.poll_done().is_some()));
-    }
-
-    /// The caller need not ask for an operation to learn that it waits no more.
-    #[test]
-    fn an_access_that_is_let_in_is_held_at_once() {
-        let plan = plan();
-        let mut door = RankMembership::new(&plan, Rank(1));
-        let [mut first, mut second] = [WindowAccess::new(plan), WindowAccess::new(plan)];
-        first.begin(&mut door, Want::All, NodeId::NONE).unwrap();
-        // The side is shut: the access asks, and waits.
-        while let Some((id, _)) = first.poll_op(&mut door) {
-            first.handle_completed(&mut door, id, Ok(0));
-        }
-        let Some(AccessWait::Word(_, Until::Equal(granted))) = first.waits_for(&door) else {
-            panic!("{first:?} does not wait");
-        };
-        first.handle_wake(&mut door, granted + 1);
-        assert!(!first.is_held(), "the word has another value");
-        first.handle_wake(&mut door, granted);
-        assert!(first.is_held());
-        second.begin(&mut door, Want::All, NodeId::NONE).unwrap();
-        assert!(second.is_held(), "the rank is inside");
-    }
-}
+mod tests;

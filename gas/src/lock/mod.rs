@@ -11,7 +11,8 @@
 //! | [`tree`] | the tree of a group lock |
 //! | [`vertex`] | a vertex of that tree, run by one rank |
 //! | [`member`] | one rank that enters and leaves a group lock |
-//! | [`access`] | the locks of a window, by any of three designs |
+//! | `window_design` | three designs of the locks of a window: what an access locks |
+//! | [`access`] | one access to a window, by any of these designs |
 //!
 //! ```text
 //!  words of a lock             words of a queue node, at each claimant
@@ -56,18 +57,17 @@
 //! and Y. Ishikawa, on locks over the atomics of FX100.
 
 pub mod access;
-mod two_level;
 pub mod claim;
 mod count;
 pub mod drive;
 pub mod member;
 mod kind;
 pub mod node;
-mod plan;
 mod side;
 mod step;
 pub mod tree;
 pub mod vertex;
+mod window_design;
 mod words;
 
 pub use access::{AccessRefused, AccessWait, RankMembership, WindowAccess};
@@ -75,11 +75,11 @@ pub use claim::{ClaimEnd, ClaimStatus, LockClaim};
 pub use kind::{LockKind, LockMode};
 pub use member::{GroupMember, MemberPlace};
 pub use node::{NODE_BYTES, NodeId, NodePool, NodeSlot, NodeTable};
-pub use plan::{LockDesign, LockPlan, Want};
 pub use side::GroupSide;
 pub use step::StepId;
 pub use tree::{FAN_MAX, Tree, TreeError, VertexId};
 pub use vertex::{Vertex, VertexStep};
+pub use window_design::{LockDesign, LockPlan, Want};
 pub use words::{LOCK_BYTES, Lock};
 
 #[cfg(doc)]

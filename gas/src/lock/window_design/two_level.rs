@@ -6,7 +6,7 @@
 //!  each target:   readers (63) | writer (1)
 //! ```
 //!
-//! This design polls remote memory; it is here for comparison. One thing differs
+//! This design polls remote memory. One thing differs
 //! from foMPI: a claim that has found holders of all targets counts itself in again
 //! only when a read has shown that they are gone. If dozens of claims counted
 //! themselves in and out to find that out, they would keep out claims for all
@@ -18,13 +18,13 @@
 //! memory access programming with MPI-3 one sided. SC 2013.
 
 use super::plan::Want;
-use super::step::StepId;
+use crate::lock::step::StepId;
 use tsumugi_core::mem::{AddrError, Rank, RemoteAddr, Width};
 use tsumugi_core::op::{Kind as OpKind, Op};
 
 /// One claim in this design.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct TwoLevelClaim {
+pub(in crate::lock) struct TwoLevelClaim {
     window: RemoteAddr,
     target: RemoteAddr,
     want: Want,
@@ -64,14 +64,19 @@ enum BackoffRetry {
     LookReader,
 }
 
+/// The window's word: a word of the lock at `home` that the locks of targets do not use.
+pub(in crate::lock) const fn window_word(home: RemoteAddr) -> RemoteAddr {
+    RemoteAddr { offset: home.offset + 40, ..home }
+}
+
 impl TwoLevelClaim {
-    pub(super) const fn new(window: RemoteAddr, target: RemoteAddr, want: Want) -> Self {
+    pub(in crate::lock) const fn new(window: RemoteAddr, target: RemoteAddr, want: Want) -> Self {
         let at = BackoffStep::Rest;
         Self { window, target, want, is_counted: false, at, is_posted: false, step: 0, tries: 0 }
     }
 
     /// Begins the claim. `is_counted`: this rank holds another target exclusively.
-    pub(super) fn begin(&mut self, is_counted: bool) {
+    pub(in crate::lock) fn begin(&mut self, is_counted: bool) {
         self.at = match self.want {
             Want::All => BackoffStep::CountAll,
             Want::Shared(_) => BackoffStep::Arrive,
@@ -81,12 +86,12 @@ impl TwoLevelClaim {
     }
 
     /// Begins to give back. `is_last`: this rank holds no other target exclusively.
-    pub(super) fn release(&mut self, is_last: bool) {
+    pub(in crate::lock) fn release(&mut self, is_last: bool) {
         self.is_counted = !is_last;
         self.at = if self.want == Want::All { BackoffStep::Leave } else { BackoffStep::Depart };
     }
 
-    pub(super) fn poll_op(&mut self) -> Option<(StepId, Op)> {
+    pub(in crate::lock) fn poll_op(&mut self) -> Option<(StepId, Op)> {
         if self.is_posted {
             return None;
         }
@@ -116,7 +121,7 @@ impl TwoLevelClaim {
         Some((StepId::from_bits(self.step), op))
     }
 
-    pub(super) fn handle_completed(&mut self, id: StepId, result: Result<u64, AddrError>) {
+    pub(in crate::lock) fn handle_completed(&mut self, id: StepId, result: Result<u64, AddrError>) {
         if !self.is_posted || id.to_bits() != self.step {
             return;
         }
@@ -148,24 +153,24 @@ impl TwoLevelClaim {
         };
     }
 
-    pub(super) fn under_way(&self) -> Option<StepId> {
+    pub(in crate::lock) fn under_way(&self) -> Option<StepId> {
         self.is_posted.then_some(StepId::from_bits(self.step))
     }
 
     /// Handles the death of a rank: what the dead rank held stays taken for ever.
-    pub(super) fn handle_lost(&mut self, rank: Rank) {
+    pub(in crate::lock) fn handle_lost(&mut self, rank: Rank) {
         if let BackoffStep::Pause(_) = self.at {
             self.at = BackoffStep::Failed(AddrError::PeerLost { rank });
         }
     }
 
     /// The length of the pause that the claim has to make, in nanoseconds.
-    pub(super) fn pause_ns(&self) -> Option<u64> {
+    pub(in crate::lock) fn pause_ns(&self) -> Option<u64> {
         matches!(self.at, BackoffStep::Pause(_))
             .then(|| FIRST_PAUSE_NS << self.tries.min(DOUBLINGS_MAX))
     }
 
-    pub(super) fn handle_pause(&mut self) {
+    pub(in crate::lock) fn handle_pause(&mut self) {
         if let BackoffStep::Pause(next) = self.at {
             self.at = match next {
                 BackoffRetry::LookAll => BackoffStep::LookAll,
@@ -177,7 +182,7 @@ impl TwoLevelClaim {
     }
 
     /// The result, if the claim has ended what it was to do.
-    pub(super) fn poll_done(&self) -> Option<Result<(), AddrError>> {
+    pub(in crate::lock) fn poll_done(&self) -> Option<Result<(), AddrError>> {
         match self.at {
             BackoffStep::Held | BackoffStep::Rest => Some(Ok(())),
             BackoffStep::Failed(error) => Some(Err(error)),
