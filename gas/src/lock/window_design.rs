@@ -19,7 +19,9 @@
 mod global;
 mod plan;
 mod two_level;
+mod want;
 
 pub(super) use global::would_wait_for_itself;
-pub use plan::{LockDesign, LockPlan, Want};
+pub use plan::{LockDesign, LockPlan};
 pub(super) use two_level::{TwoLevelClaim, window_word};
+pub use want::Want;

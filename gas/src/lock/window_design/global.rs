@@ -2,7 +2,7 @@
 //! one target shared, are readers of the lock; a holder of one target exclusively is
 //! its writer. So writers of different targets wait for each other.
 
-use super::plan::Want;
+use super::want::Want;
 use crate::lock::side::GroupSide;
 
 /// The side on which an access holds the lock.

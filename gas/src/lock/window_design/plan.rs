@@ -1,10 +1,11 @@
 //! The locks of a window, by one of the designs, and what an access locks of them.
 
 use super::global;
+use super::want::Want;
 use crate::lock::side::GroupSide;
 use crate::lock::tree::Tree;
 use crate::lock::words::Lock;
-use tsumugi_core::mem::{Rank, RemoteAddr};
+use tsumugi_core::mem::RemoteAddr;
 
 /// The design of a window's locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,16 +54,4 @@ impl LockPlan {
             }
         }
     }
-}
-
-/// The targets that an access locks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Want {
-    /// Every target, together with other accesses that want the same or share a
-    /// target.
-    All,
-    /// This target, together with others.
-    Shared(Rank),
-    /// This target, alone.
-    Exclusive(Rank),
 }

@@ -17,7 +17,7 @@
 //! R. Gerstenberger, M. Besta and T. Hoefler: Enabling highly-scalable remote
 //! memory access programming with MPI-3 one sided. SC 2013.
 
-use super::plan::Want;
+use super::want::Want;
 use crate::lock::step::StepId;
 use tsumugi_core::mem::{AddrError, Rank, RemoteAddr, Width};
 use tsumugi_core::op::{Kind as OpKind, Op};
