@@ -4,7 +4,7 @@
 use crate::error::Error;
 use crate::net::NetLayer;
 use crate::node::{DeferredFree, RankNode};
-use crate::queue::NodeQueue;
+use crate::node_queue::NodeQueue;
 use crate::service::am::Am;
 use crate::service::messages::Messages;
 use std::fmt;

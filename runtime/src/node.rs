@@ -3,7 +3,7 @@
 use crate::affinity;
 use crate::config::Chosen;
 use crate::net::NetLayer;
-use crate::queue::NodeQueue;
+use crate::node_queue::NodeQueue;
 use crate::service::am::Am;
 use crate::service::global_memory::GlobalDriver;
 use crate::service::messages::Messages;

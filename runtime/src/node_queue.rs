@@ -1,18 +1,26 @@
-//! One-sided operations through an engine: a queue in front of the node's memory.
+//! A queue in front of the node's memory: one-sided operations go through an engine.
 //! The operations in it are posted by the calling threads (delegation) or by a
 //! communication thread (offload).
 //!
-//! The first paper of docs/papers.md measures these two designs, and a device needs
-//! them. For memory that every core can reach an engine is the longer way; [`Path`]
-//! chooses.
+//! # Use
+//!
+//! The two designs of paper 1 of docs/papers.md, for comparison: a network device
+//! needs an engine (the network layer has one), memory that every core can reach does
+//! not. It is not the default, by which the caller loads and stores.
+//!
+//! | | |
+//! |---|---|
+//! | selected by | [`Path::Delegate`], [`Path::Offload`]; `TSUMUGI_PATH=delegate`, `offload` |
+//! | run by | `tests/ranks.rs`, `tests/begun.rs`, `tests/every_way/mod.rs`; `tests/job/cases.rs` |
+//! | counted by | `tests/no_alloc.rs` |
+//! | measured by | `tsumugi bench rma`, rows `delegate_*` and `offload_*` |
 
 use crate::config::{Idleness, Path};
+use crate::engine_call::{come_again, hint};
 use crate::lasting::{Lasting, Stays};
 use crate::panic;
 use std::fmt;
-use std::future::poll_fn;
 use std::ptr::NonNull;
-use std::task::Poll;
 use std::thread;
 use tsumugi_core::backend::Queued;
 use tsumugi_core::completion::{Busy, Outcome, Status};
@@ -179,28 +187,6 @@ impl fmt::Debug for NodeQueue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.engine.fmt(f)
     }
-}
-
-/// A hint which tags and which executor to prefer: the same for calls of one thread,
-/// and mostly others for another thread. A ULT that has moved meanwhile may get the
-/// hint of a thread on which it was before, which costs no more than a cache line.
-pub(crate) fn hint() -> usize {
-    thread_local!(static PLACE: u8 = const { 0 });
-    PLACE.with(|place| (&raw const *place).addr() >> 12)
-}
-
-/// Lets other tasks run once.
-pub(crate) async fn come_again() {
-    let mut first = true;
-    poll_fn(|context| {
-        if std::mem::take(&mut first) {
-            context.waker().wake_by_ref();
-            Poll::Pending
-        } else {
-            Poll::Ready(())
-        }
-    })
-    .await;
 }
 
 const SHARDS: usize = 16;

@@ -4,7 +4,7 @@
 use crate::handle::RankHandle;
 use crate::lasting::Lasting;
 use crate::net::NetLayer;
-use crate::queue::NodeQueue;
+use crate::node_queue::NodeQueue;
 use std::ptr::NonNull;
 use tsumugi_core::backend::{LoadStore, execute, load_bytes, store_bytes};
 use tsumugi_core::mem::{Access, AddrError, Agent, LocalAddr, Need, Region, RemoteAddr};

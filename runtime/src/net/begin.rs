@@ -1,8 +1,8 @@
 //! How callers begin operations on ranks of other nodes, and wait for their results.
 
 use super::layer::NetLayer;
+use crate::engine_call::{come_again, hint};
 use crate::lasting::{Lasting, Stays};
-use crate::queue::hint;
 use tsumugi_core::completion::{Busy, Outcome, Status, Why};
 use tsumugi_core::completion::{Callback, Ticket};
 use tsumugi_core::engine::Retry;
@@ -162,7 +162,7 @@ impl NetLayer {
                 Err(busy) => {
                     buf = busy.buf;
                     self.poll();
-                    crate::queue::come_again().await;
+                    come_again().await;
                 }
             }
         }

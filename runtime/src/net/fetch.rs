@@ -14,7 +14,7 @@
 
 use super::bounce::{Bounce, CHUNK_BYTES};
 use super::link::NetLink;
-use crate::queue::hint;
+use crate::engine_call::hint;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tsumugi_core::completion::Callback;

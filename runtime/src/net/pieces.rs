@@ -6,7 +6,7 @@
 use super::bounce;
 use super::layer::NetLayer;
 use super::registration::RegistrationCache;
-use crate::queue::hint;
+use crate::engine_call::hint;
 use tsumugi_core::engine::Retry;
 use tsumugi_core::mem::AddrError;
 use tsumugi_core::mem::RemoteAddr;
