@@ -8,6 +8,16 @@ use super::RdmEndpoint;
 use crate::net::{LocalBuffer, PostResult, RemoteBuffer};
 use core::ffi::{c_int, c_void};
 
+/// Calls a function of a table of the endpoint, if the provider has it.
+macro_rules! call {
+    ($function:expr, $($argument:expr),+) => {
+        match $function {
+            Some(function) => function($($argument),+),
+            None => -ENOSYS as PostResult,
+        }
+    };
+}
+
 impl RdmEndpoint {
     /// Writes bytes to a peer.
     ///
@@ -29,9 +39,9 @@ impl RdmEndpoint {
         unsafe {
             let rma = &*(*self.ep).rma;
             if flags == 0 {
-                let Some(write) = rma.write else { return -ENOSYS as PostResult };
-                let at = near.at.cast_const().cast();
-                return write(self.ep, at, bytes, near.desc, far.peer, far.addr, far.key, context);
+                let (at, desc) = (near.at.cast_const().cast(), near.desc);
+                let (peer, addr, key) = (far.peer, far.addr, far.key);
+                return call!(rma.write, self.ep, at, bytes, desc, peer, addr, key, context);
             }
             let flags = flags | FI_COMPLETION | self.delivery;
             self.message(rma.writemsg, near, bytes, far, context, flags)
@@ -56,9 +66,9 @@ impl RdmEndpoint {
         unsafe {
             let rma = &*(*self.ep).rma;
             if flags == 0 {
-                let Some(read) = rma.read else { return -ENOSYS as PostResult };
-                let at = near.at.cast();
-                return read(self.ep, at, bytes, near.desc, far.peer, far.addr, far.key, context);
+                let (at, desc) = (near.at.cast(), near.desc);
+                let (peer, addr, key) = (far.peer, far.addr, far.key);
+                return call!(rma.read, self.ep, at, bytes, desc, peer, addr, key, context);
             }
             self.message(rma.readmsg, near, bytes, far, context, flags | FI_COMPLETION)
         }
@@ -76,7 +86,6 @@ impl RdmEndpoint {
         context: *mut c_void,
         flags: u64,
     ) -> PostResult {
-        let Some(slot) = slot else { return -ENOSYS as PostResult };
         let mut desc = near.desc;
         let local = libc::iovec { iov_base: near.at.cast(), iov_len: bytes };
         let remote = fi_rma_iov { addr: far.addr, len: bytes, key: far.key };
@@ -92,7 +101,7 @@ impl RdmEndpoint {
         };
         // SAFETY: the caller guarantees the buffer; the vectors are read inside the
         // call.
-        unsafe { slot(self.ep, &message, flags) }
+        unsafe { call!(slot, self.ep, &message, flags) }
     }
 
     /// Stores or changes a word, without a result.
@@ -112,12 +121,10 @@ impl RdmEndpoint {
         // SAFETY: the table was checked; the caller guarantees the word and the
         // context.
         unsafe {
-            let Some(slot) = self.atomics().and_then(|table| table.write) else {
-                return -ENOSYS as PostResult;
-            };
+            let (write, desc) = (self.atomics().and_then(|table| table.write), operand.desc);
             let at = operand.at.cast_const().cast();
             let (peer, addr, key) = (far.peer, far.addr, far.key);
-            slot(self.ep, at, 1, operand.desc, peer, addr, key, datatype, op, context)
+            call!(write, self.ep, at, 1, desc, peer, addr, key, datatype, op, context)
         }
     }
 
@@ -137,25 +144,11 @@ impl RdmEndpoint {
     ) -> PostResult {
         // SAFETY: as in `atomic`.
         unsafe {
-            let Some(slot) = self.atomics().and_then(|table| table.readwrite) else {
-                return -ENOSYS as PostResult;
-            };
-            let (at, into) = (operand.at.cast_const().cast(), result.at.cast());
-            let (peer, addr, key) = (far.peer, far.addr, far.key);
-            slot(
-                self.ep,
-                at,
-                1,
-                operand.desc,
-                into,
-                result.desc,
-                peer,
-                addr,
-                key,
-                datatype,
-                op,
-                context,
-            )
+            let change = self.atomics().and_then(|table| table.readwrite);
+            let (at, desc) = (operand.at.cast_const().cast(), operand.desc);
+            let (into, old) = (result.at.cast(), result.desc);
+            let (to, addr, key) = (far.peer, far.addr, far.key);
+            call!(change, self.ep, at, 1, desc, into, old, to, addr, key, datatype, op, context)
         }
     }
 
@@ -176,27 +169,14 @@ impl RdmEndpoint {
     ) -> PostResult {
         // SAFETY: as in `atomic`.
         unsafe {
-            let Some(slot) = self.atomics().and_then(|table| table.compwrite) else {
-                return -ENOSYS as PostResult;
-            };
-            let (at, with) = (operand.at.cast_const().cast(), compare.at.cast_const().cast());
-            let into = result.at.cast();
-            let (peer, addr, key) = (far.peer, far.addr, far.key);
-            slot(
-                self.ep,
-                at,
-                1,
-                operand.desc,
-                with,
-                compare.desc,
-                into,
-                result.desc,
-                peer,
-                addr,
-                key,
-                datatype,
-                FI_CSWAP,
-                context,
+            let swap = self.atomics().and_then(|table| table.compwrite);
+            let (at, desc) = (operand.at.cast_const().cast(), operand.desc);
+            let (with, expected) = (compare.at.cast_const().cast(), compare.desc);
+            let (into, old) = (result.at.cast(), result.desc);
+            let (to, addr, key, op) = (far.peer, far.addr, far.key, FI_CSWAP);
+            call!(
+                swap, self.ep, at, 1, desc, with, expected, into, old, to, addr, key, datatype, op,
+                context
             )
         }
     }
@@ -237,8 +217,15 @@ impl RdmEndpoint {
         // SAFETY: the table was checked; the caller guarantees the buffer and the
         // context.
         unsafe {
-            let Some(slot) = (*(*self.ep).msg).send else { return -ENOSYS as PostResult };
-            slot(self.ep, near.at.cast_const().cast(), bytes, near.desc, peer, context)
+            call!(
+                (*(*self.ep).msg).send,
+                self.ep,
+                near.at.cast_const().cast(),
+                bytes,
+                near.desc,
+                peer,
+                context
+            )
         }
     }
 
@@ -248,8 +235,7 @@ impl RdmEndpoint {
     pub(in crate::ofi) fn inject_packet(&mut self, bytes: &[u8], peer: fi_addr_t) -> PostResult {
         // SAFETY: the table was checked; the bytes are read inside the call.
         unsafe {
-            let Some(slot) = (*(*self.ep).msg).inject else { return -ENOSYS as PostResult };
-            slot(self.ep, bytes.as_ptr().cast(), bytes.len(), peer)
+            call!((*(*self.ep).msg).inject, self.ep, bytes.as_ptr().cast(), bytes.len(), peer)
         }
     }
 
@@ -266,8 +252,15 @@ impl RdmEndpoint {
     ) -> PostResult {
         // SAFETY: as in `send`.
         unsafe {
-            let Some(slot) = (*(*self.ep).msg).recv else { return -ENOSYS as PostResult };
-            slot(self.ep, near.at.cast(), bytes, near.desc, FI_ADDR_UNSPEC, context)
+            call!(
+                (*(*self.ep).msg).recv,
+                self.ep,
+                near.at.cast(),
+                bytes,
+                near.desc,
+                FI_ADDR_UNSPEC,
+                context
+            )
         }
     }
 }
