@@ -389,44 +389,4 @@ fn env(name: &str) -> Option<String> {
 const KERNEL_FROM_DEFAULT: &str = "96 KiB, 16 KiB on a shared core";
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::fs;
-    use std::path::Path;
-
-    /// The names of all variables in a source file.
-    fn names_in(path: &str) -> Vec<String> {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
-        let text = fs::read_to_string(&path).unwrap();
-        let is_of_name = |c: char| c.is_ascii_uppercase() || c == '_';
-        let names = text.match_indices("TSUMUGI_").map(|(at, _)| {
-            let rest = &text[at..];
-            rest[..rest.find(|c| !is_of_name(c)).unwrap_or(rest.len())].to_owned()
-        });
-        names.collect()
-    }
-
-    #[test]
-    fn every_variable_is_listed() {
-        let knobs = Config::default().knobs(2).unwrap();
-        for path in ["src/config.rs", "pvas/src/config.rs", "backends/src/boot/env.rs"] {
-            let names = names_in(path);
-            assert!(names.len() > 4, "{path}: {names:?}");
-            for name in names {
-                assert!(knobs.iter().any(|knob| knob.name == name), "{path}: {name}");
-            }
-        }
-    }
-
-    #[test]
-    fn chosen_values_follow_the_configuration() {
-        let config = Config { workers: Some(3), spin: Some(7), ..Config::default() };
-        let knobs = config.knobs(1).unwrap();
-        let chosen = |name| {
-            let knob = knobs.iter().find(|knob| knob.name == name).unwrap();
-            knob.chosen.clone()
-        };
-        assert_eq!((chosen(WORKERS), chosen(SPIN_ROUNDS)), (Some("3".into()), Some("7".into())));
-        assert!(Config::default().knobs(0).is_err());
-    }
-}
+mod tests;
