@@ -1,7 +1,12 @@
 //! Joining a job whose other ranks are made up.
 
 use super::*;
+use crate::error::Error;
 use tsumugi_backends::boot::Given;
+use tsumugi_backends::boot::RankCard;
+use tsumugi_backends::boot::card::CardHead;
+use tsumugi_core::boot::Bootstrap;
+use tsumugi_core::mem::Rank;
 
 fn join<F>(boot: Given<F>) -> Error
 where

@@ -1,9 +1,12 @@
 //! A relocation that fails when the page is already marked at its new place.
 
 extern crate std;
+use super::mover::MoveStep;
 use super::*;
+use crate::page::entry::{gone, is_of};
+use crate::page::{DirectoryEntry, PageAction, PageId, PageLayout, PageProtocol, PageState};
 use crate::page::{Distribution, Homes, PageShape};
-use tsumugi_core::mem::{RegionKey, RemoteAddr};
+use tsumugi_core::mem::{AddrError, Rank, RegionKey, RemoteAddr};
 use tsumugi_core::op::Kind;
 
 /// The last value of the header at the page's new place, if the operation for which
