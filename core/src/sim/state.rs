@@ -12,8 +12,11 @@
 //! and writes the local end when it completes. So a test detects a program that
 //! touches a buffer in flight.
 
+mod complete;
+mod death;
 mod give_up;
 mod link;
+mod queue;
 mod suspicion;
 mod transit;
 
@@ -23,15 +26,14 @@ use super::event::SimEvent;
 use super::flight::{Calendar, DueAction, Flights};
 use super::memory::{REGIONS, RegionBytes, SimMemory};
 use super::shrink;
-use crate::backend::{
-    Completion, LoadStore, TraceLog, TraceRecord, TraceStage, execute, store_bytes,
-};
+use crate::backend::{LoadStore, TraceLog, TraceRecord, TraceStage, execute, store_bytes};
 use crate::mem::{AddrError, LocalAddr, Need, Rank, RegionTable};
 use crate::op::{Kind, Op};
 use crate::random::SplitMix64;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use link::OrderedLink;
+use queue::NodeQueue;
 use suspicion::Suspicion;
 
 /// All state that changes.
@@ -52,17 +54,6 @@ pub(super) struct NetState {
     suspicion: Suspicion,
     /// The costs of operations, if the configuration has a machine.
     pub(super) load: Option<CostState>,
-}
-
-struct NodeQueue {
-    rank: Rank,
-    in_flight: u32,
-    /// Completions, and whether each is the first of its operation.
-    done: VecDeque<(Completion, bool)>,
-    is_armed: bool,
-    /// The queue's rank died before all bytes of an operation had left it. If links
-    /// keep order, no operation that was posted after it lands.
-    is_cut_off: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -96,11 +87,6 @@ impl NetState {
         }
     }
 
-    pub(super) fn open(&mut self, rank: Rank) -> u32 {
-        self.queues.push(NodeQueue::new(rank));
-        self.queues.len() as u32 - 1
-    }
-
     /// Posts an operation. False: the queue is full, or its node is dead.
     pub(super) fn post(&mut self, queue: u32, op: &Op) -> bool {
         let NodeQueue { rank, in_flight, .. } = self.queues[queue as usize];
@@ -131,23 +117,6 @@ impl NetState {
         true
     }
 
-    pub(super) fn poll(&mut self, queue: u32, completions: &mut [Completion]) -> usize {
-        let queue = &mut self.queues[queue as usize];
-        let mut count = 0;
-        while count < completions.len()
-            && let Some((completion, is_first)) = queue.done.pop_front()
-        {
-            queue.in_flight -= u32::from(is_first);
-            completions[count] = completion;
-            count += 1;
-        }
-        count
-    }
-
-    pub(super) fn arm(&mut self, queue: u32) {
-        self.queues[queue as usize].is_armed = true;
-    }
-
     /// Moves time to the next event, and lets the event happen.
     pub(super) fn step(&mut self, tables: &RegionTables) -> Option<(Rank, SimEvent)> {
         let entry = self.calendar.next()?;
@@ -167,38 +136,6 @@ impl NetState {
             DueAction::Repeat => self.complete(slot, false),
         };
         Some((rank, if self.is_dead(rank) { SimEvent::Nothing } else { event }))
-    }
-
-    pub(super) fn kill(&mut self, rank: Rank) {
-        if self.is_dead(rank) {
-            return;
-        }
-        let now = self.calendar.now_ns();
-        self.nodes[rank.0 as usize].dead_at = now;
-        self.forget_unanswered(rank);
-        for node in 0..self.config.nodes {
-            let knows = self.suspicion.has_given_up(Rank(node), rank);
-            if !knows && !self.is_dead(Rank(node)) {
-                let jitter = self.draw.below(self.config.latency_ns_max);
-                let at = now + self.config.detect_ns + jitter;
-                self.calendar.add(at, DueAction::Death, node, u64::from(rank.0));
-            }
-        }
-    }
-
-    pub(super) fn is_dead(&self, rank: Rank) -> bool {
-        self.nodes[rank.0 as usize].dead_at != u64::MAX
-    }
-
-    pub(super) fn cut(&mut self, side: impl Fn(Rank) -> bool) {
-        self.is_cut = true;
-        for (index, node) in self.nodes.iter_mut().enumerate() {
-            node.side = side(Rank(index as u32));
-        }
-    }
-
-    pub(super) fn heal(&mut self) {
-        self.is_cut = false;
     }
 
     fn complete_early(&mut self, tables: &RegionTables, slot: u64) -> (Rank, SimEvent) {
@@ -382,31 +319,6 @@ impl NetState {
         self.deliver(queue, &op, result, is_first)
     }
 
-    fn deliver(
-        &mut self,
-        index: u32,
-        op: &Op,
-        result: Result<u64, AddrError>,
-        is_first: bool,
-    ) -> (Rank, SimEvent) {
-        let completion = Completion { tag: op.tag, result };
-        let queue = &mut self.queues[index as usize];
-        let rank = queue.rank;
-        let event = if index < self.config.nodes {
-            queue.in_flight -= u32::from(is_first);
-            SimEvent::Completed(completion)
-        } else {
-            queue.done.push_back((completion, is_first));
-            if core::mem::take(&mut queue.is_armed) {
-                SimEvent::Interrupt
-            } else {
-                SimEvent::Nothing
-            }
-        };
-        self.record(rank, op, TraceStage::Completed(result));
-        (rank, event)
-    }
-
     /// Whether a fault of this rate strikes the flight.
     fn strikes(&mut self, slot: u64, per_mille: u16) -> bool {
         let flight = self.flights.get(slot);
@@ -426,12 +338,6 @@ impl NetState {
 
     fn from(&mut self, slot: u64) -> Rank {
         self.queues[self.flights.get(slot).queue as usize].rank
-    }
-}
-
-impl NodeQueue {
-    fn new(rank: Rank) -> Self {
-        Self { rank, in_flight: 0, done: VecDeque::new(), is_armed: false, is_cut_off: false }
     }
 }
 
