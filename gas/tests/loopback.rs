@@ -9,14 +9,13 @@ use tsumugi_core::backend::{
     Completion, Delivery, Domain, Endpoint, LoadStore, Loopback, LoopbackEndpoint, LoopbackRank,
     execute,
 };
-use tsumugi_core::mem::{Access, Need, Rank, Region, RemoteAddr, Width};
+use tsumugi_core::mem::{Access, AddrError, Need, Rank, Region, RemoteAddr, Width};
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sync::mapped::{AtomicU64, Ordering};
 use tsumugi_core::time::Instant;
 use tsumugi_gas::address::{AddressParts, GlobalAddr, GlobalPtr, REGIONS, STARTER, Split};
 use tsumugi_gas::cache::{CacheSlot, Fetch, HazardPointers, HeldTarget, Miss, TableWanted};
 use tsumugi_gas::control::{ControlShape, has_rung};
-use tsumugi_gas::error::AccessError;
 use tsumugi_gas::machine::{
     GlobalMachine, InFlightOp, MachineEvent, MachineOutput, MachineSetup, MachineTables, PendingOp,
     SentCommand,
@@ -157,13 +156,17 @@ impl World {
     }
 
     /// Issues a request and waits for its end.
-    fn call(&mut self, rank: usize, request: impl Into<GlobalRequest>) -> Result<u64, AccessError> {
+    fn call(
+        &mut self,
+        rank: usize,
+        request: impl Into<GlobalRequest>,
+    ) -> Result<u64, AddrError<GlobalAddr>> {
         let handle = self.issue(rank, request, After::Nothing);
         self.settle();
         self.outcome(rank, handle)
     }
 
-    fn outcome(&mut self, rank: usize, handle: Handle) -> Result<u64, AccessError> {
+    fn outcome(&mut self, rank: usize, handle: Handle) -> Result<u64, AddrError<GlobalAddr>> {
         let is_its = |out: &MachineOutput| matches!(out, MachineOutput::Ended { handle: ended, .. } if *ended == handle);
         let outs = &mut self.parties[rank].outs;
         let at = outs.iter().position(is_its).expect("the request has ended");
@@ -306,7 +309,7 @@ fn atomics_follow_the_width_of_their_word() {
     assert_eq!(world.call(1, swap), Ok(0xffff_fffe));
     let odd = world.split.add(wide, 2).unwrap();
     let odd_add = WordRequest::atomic(Kind::FetchAdd, odd, 1u32);
-    assert_eq!(world.call(1, odd_add), Err(AccessError::Unaligned { addr: odd }));
+    assert_eq!(world.call(1, odd_add), Err(AddrError::Unaligned { addr: odd, align: 4 }));
 }
 
 #[test]
@@ -315,22 +318,23 @@ fn a_wrong_access_is_an_error_with_its_address() {
     let (region, addr) = world.open(2, 2);
     let last = world.split.add(addr, 15).unwrap();
     let own = world.starter(1, 0);
+    let beyond = |region_bytes| AddrError::OutOfRange { addr: last, bytes: 2, region_bytes };
     for (copy, error) in [
-        (Copy::new(GlobalAddr::NULL, own, 8), AccessError::Nowhere { addr: GlobalAddr::NULL }),
-        (Copy::new(last, own, 2), AccessError::OutOfRange { addr: last, bytes: 2 }),
-        (Copy::new(own, last, 2), AccessError::OutOfRange { addr: last, bytes: 2 }),
-        // This copy is done by a command to rank 3.
-        (Copy::new(last, world.starter(3, 0), 2), AccessError::OutOfRange { addr: last, bytes: 2 }),
+        (Copy::new(GlobalAddr::NULL, own, 8), AddrError::Nowhere { addr: GlobalAddr::NULL }),
+        (Copy::new(last, own, 2), beyond(Some(16))),
+        (Copy::new(own, last, 2), beyond(Some(16))),
+        // A command to rank 3 does this copy; the code of its error has no length.
+        (Copy::new(last, world.starter(3, 0), 2), beyond(None)),
     ] {
         assert_eq!(world.call(1, copy), Err(error));
     }
     let other = world.split.place(addr).unwrap();
     let unknown = world.split.addr(AddressParts { region: 200, ..other }).unwrap();
     let read = WordRequest::atomic(Kind::GetWord, unknown, 0u64);
-    assert_eq!(world.call(1, read), Err(AccessError::Stale { addr: unknown }));
+    assert_eq!(world.call(1, read), Err(AddrError::StaleKey { addr: unknown }));
     let far = world.split.addr(AddressParts { rank: Rank(5), ..other }).unwrap();
     let read = WordRequest::atomic(Kind::GetWord, far, 0u64);
-    assert_eq!(world.call(1, read), Err(AccessError::Nowhere { addr: far }));
+    assert_eq!(world.call(1, read), Err(AddrError::Nowhere { addr: far }));
 
     assert_eq!(world.call(1, Copy::new(addr, own, 16)), Ok(0));
     world.parties[2].machine.unregister(addr).unwrap();
@@ -339,7 +343,7 @@ fn a_wrong_access_is_an_error_with_its_address() {
     assert!(retired && world.parties[2].machine.names() == 0);
     assert_eq!(
         world.call(1, Copy::new(addr, own, 16)),
-        Err(AccessError::Stale { addr }),
+        Err(AddrError::StaleKey { addr }),
         "stale, not an error of the device for {region:?}"
     );
 }
@@ -380,7 +384,7 @@ fn a_late_end_of_a_command_is_ignored() {
     let [lost, late, right] = late_end();
     let rank = Rank(1);
     assert!(
-        matches!(lost, Some(MachineOutput::Ended { result: Err(AccessError::PeerLost { rank: lost }), .. })
+        matches!(lost, Some(MachineOutput::Ended { result: Err(AddrError::PeerLost { rank: lost }), .. })
             if lost == rank)
     );
     assert_eq!(late, None);
@@ -533,16 +537,16 @@ fn a_name_used_twice_is_two_regions() {
     for rank in [1, 2, 3] {
         let put = |addr, value: u64| WordRequest::atomic(Kind::PutWord, addr, value);
         assert_eq!(world.call(rank, put(new, 1)), Ok(0));
-        assert_eq!(world.call(rank, put(old, 9)), Err(AccessError::Stale { addr: old }));
+        assert_eq!(world.call(rank, put(old, 9)), Err(AddrError::StaleKey { addr: old }));
         let (of_old, of_new) = (Copy::new(world.starter(3, 0), old, 8), world.starter(0, 8));
-        assert!(matches!(world.call(rank, of_old), Err(AccessError::Stale { .. })));
+        assert!(matches!(world.call(rank, of_old), Err(AddrError::StaleKey { .. })));
         assert_eq!(world.call(rank, Copy::new(of_new, new, 8)), Ok(0));
         assert_eq!(peek(world.parties[0].here, 2, &region, 0), 1);
     }
     let cache = world.parties[1].machine.cache();
     let stale = cache.hold::<0>(0, old, 8, Need::Read);
     assert!(stale.is_err(), "{stale:?}");
-    assert_eq!(world.parties[2].machine.unregister(old), Err(AccessError::Stale { addr: old }));
+    assert_eq!(world.parties[2].machine.unregister(old), Err(AddrError::StaleKey { addr: old }));
     world.parties[2].machine.unregister(new).unwrap();
 }
 
@@ -563,7 +567,7 @@ fn a_table_admits_no_byte_beyond_a_region() {
                 assert!(is_in, "{bytes} bytes at {offset}");
             }
             Err(miss) => {
-                let error = AccessError::OutOfRange { addr: at, bytes };
+                let error = AddrError::OutOfRange { addr: at, bytes, region_bytes: Some(16) };
                 assert!(!is_in && miss == Miss::Refused(error), "{bytes} at {offset}: {miss:?}");
             }
         }

@@ -53,7 +53,7 @@ fn every_bad_address_is_named() {
     let addr = starter(1, (64 << 10) - 7);
     assert_eq!(
         direct.resolve(addr, 8, Need::Read),
-        Err(AddrError::OutOfRange { addr, bytes: 8, region_bytes: 64 << 10 })
+        Err(AddrError::OutOfRange { addr, bytes: 8, region_bytes: Some(64 << 10) })
     );
     let addr = RemoteAddr { key: RegionKey::new(7, 1), ..addr };
     assert_eq!(direct.resolve(addr, 8, Need::Read), Err(AddrError::StaleKey { addr }));

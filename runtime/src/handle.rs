@@ -192,7 +192,7 @@ impl RankHandle {
     ///
     /// # Errors
     ///
-    /// Those of a get of the word, and [`AddrError::NotOwn`] for a word of another rank
+    /// Those of a get of the word, and [`AddrError::OtherRank`] for a word of another rank
     /// of this node.
     pub fn own_word(&self, word: Remote<u64>) -> Result<&AtomicU64, AddrError> {
         let addr = word.addr();
@@ -207,7 +207,7 @@ impl RankHandle {
         };
         let at = self.direct.resolve(addr, 8, need)?;
         if !is_own {
-            return Err(AddrError::NotOwn { addr });
+            return Err(AddrError::OtherRank { addr });
         }
         if !at.cast::<u64>().is_aligned() {
             return Err(AddrError::Unaligned { addr, align: 8 });

@@ -1,8 +1,8 @@
 //! Copies between any two ranks.
 
 use super::access::{HeldAddr, HeldBy, bytes_of, refused};
-use super::{AccessError, Copy, Global, GlobalAddr, GlobalPtr};
-use crate::Plain;
+use super::{Copy, Global, GlobalAddr, GlobalPtr};
+use crate::{AddrError, Plain};
 use tsumugi_core::backend::{LoadStore, load_bytes};
 use tsumugi_core::mem::{Need, RemoteAddr};
 use tsumugi_gas::cache::Miss;
@@ -28,7 +28,7 @@ impl Global {
         dst: GlobalPtr<T>,
         src: GlobalPtr<T>,
         count: usize,
-    ) -> Result<(), AccessError> {
+    ) -> Result<(), AddrError<GlobalAddr>> {
         let (dst, src) = (dst.addr(), src.addr());
         let bytes = bytes_of::<T>(dst, count)?;
         if !self.is_by_caller(dst, src) {

@@ -165,7 +165,7 @@ fn by_ticket<'a>(
 /// Bad addresses fail with the same errors as on the own rank.
 fn refused(rt: &Runtime, word: Remote<u64>, value: Remote<u32>, peer: Rank) -> Result<(), Error> {
     let beyond = word.add(1 << 20);
-    let is_range = |error| matches!(error, Some(AddrError::OutOfRange { region_bytes, .. }) if region_bytes == 8 * WORDS as u64);
+    let is_range = |error| matches!(error, Some(AddrError::OutOfRange { region_bytes, .. }) if region_bytes == Some(8 * WORDS as u64));
     assert!(is_range(rt.get(beyond).err()) && is_range(rt.put(beyond, 1).err()));
     assert!(is_range(rt.fetch_add(beyond, 1).err()));
     assert!(is_range(rt.put_slice(beyond, &[1; 9]).err()));

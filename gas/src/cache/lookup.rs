@@ -5,10 +5,9 @@ use super::hazard::HazardDomain;
 use super::slot::{CacheSlot, SlotState, SlotWord};
 use crate::address::{GlobalAddr, STARTER, Split};
 use crate::control::{TABLE_BYTES, WAYS};
-use crate::error::AccessError;
 use crate::table::{Agent, RegionEntry, Starter, entry_word};
 use core::fmt;
-use tsumugi_core::mem::{Need, Rank, RegionKey, RemoteAddr};
+use tsumugi_core::mem::{AddrError, Need, Rank, RegionKey, RemoteAddr};
 use tsumugi_core::mutate;
 use tsumugi_core::sync::mapped;
 use tsumugi_core::sync::{Ordering, edge, fence};
@@ -70,7 +69,7 @@ pub enum Miss {
         version: u32,
     },
     /// The access is wrong, whatever the table says.
-    Refused(AccessError),
+    Refused(AddrError<GlobalAddr>),
 }
 
 impl<'m> TableCache<'m> {
@@ -355,13 +354,17 @@ impl<'m> TableCache<'m> {
     ) -> Miss {
         let life = if word.0 == 0 { 0 } else { self.split.life(addr) };
         match RegionEntry::access_bits(entry) {
-            _ if self.split.rank(addr).is_none() => Miss::Refused(AccessError::Nowhere { addr }),
+            _ if self.split.rank(addr).is_none() => Miss::Refused(AddrError::Nowhere { addr }),
             _ if !RegionEntry::is_live(entry, life) => Miss::NotListed { version: word.version() },
-            0 => Miss::Refused(AccessError::Stale { addr }),
+            0 => Miss::Refused(AddrError::StaleKey { addr }),
             access if access & need as u32 != need as u32 => {
-                Miss::Refused(AccessError::ReadOnly { addr })
+                Miss::Refused(AddrError::ReadOnly { addr })
             }
-            _ => Miss::Refused(AccessError::OutOfRange { addr, bytes }),
+            _ => Miss::Refused(AddrError::OutOfRange {
+                addr,
+                bytes,
+                region_bytes: Some(RegionEntry::bytes_of(entry)),
+            }),
         }
     }
 
@@ -369,7 +372,7 @@ impl<'m> TableCache<'m> {
     #[inline(never)]
     fn miss(&self, addr: GlobalAddr) -> Miss {
         match self.split.rank(addr) {
-            None => Miss::Refused(AccessError::Nowhere { addr }),
+            None => Miss::Refused(AddrError::Nowhere { addr }),
             Some(_) => Miss::NoTable,
         }
     }

@@ -2,11 +2,10 @@
 
 use crate::address::GlobalAddr;
 use crate::cache::{CacheSlot, Fetch, FetchStep, HazardPointers};
-use crate::error::AccessError;
 use crate::order::{Edge, Issued};
 use crate::request::GlobalRequest;
 use crate::table::NameRecord;
-use tsumugi_core::mem::Rank;
+use tsumugi_core::mem::{AddrError, Rank};
 use tsumugi_core::sync::mapped::AtomicU64;
 use tsumugi_core::time::Instant;
 
@@ -59,7 +58,7 @@ pub struct PendingOp {
     pub(super) landed: (u32, u32),
     /// The number of operations in flight.
     pub(super) flights: u32,
-    pub(super) error: Option<AccessError>,
+    pub(super) error: Option<AddrError<GlobalAddr>>,
     /// The destination reports the end to the guest.
     pub(super) is_relayed: bool,
     pub(super) value: u64,

@@ -3,9 +3,10 @@
 use super::rank::GlobalMachine;
 use super::tables::{FlightPurpose, OpPhase, OpPin, PendingOp, RemoteCaller, SentCommand};
 use super::traffic::OutgoingOp;
+use crate::address::GlobalAddr;
 use crate::command::{CommandEnd, CommandNote, CopyCommand, WORDS};
 use crate::control::COMMAND_BYTES;
-use crate::error::AccessError;
+use crate::error_code::{from_code, to_code};
 use crate::request::{Copy, GlobalRequest};
 use crate::table::{Agent, take};
 use core::time::Duration;
@@ -107,7 +108,12 @@ impl GlobalMachine<'_> {
     }
 
     /// Handles the result of a note: it was left, or its word was in use.
-    pub(super) fn note_left(&mut self, index: usize, probe: u32, result: Result<u64, AccessError>) {
+    pub(super) fn note_left(
+        &mut self,
+        index: usize,
+        probe: u32,
+        result: Result<u64, AddrError<GlobalAddr>>,
+    ) {
         match result {
             Err(error) => self.fail(index, error),
             Ok(0) => self.jobs[index].phase = OpPhase::Asked,
@@ -210,7 +216,11 @@ impl GlobalMachine<'_> {
         Some(self.post(index, op, Agent::Cpu, OpPin::Nothing, OpPin::Nothing, addr))
     }
 
-    pub(super) fn command_came(&mut self, index: usize, result: Result<u64, AccessError>) {
+    pub(super) fn command_came(
+        &mut self,
+        index: usize,
+        result: Result<u64, AddrError<GlobalAddr>>,
+    ) {
         let Some(RemoteCaller { rank, .. }) = self.jobs[index].guest else { return };
         let command = self.command_at(self.control.landing_words(index), rank);
         let command = command.filter(|_| result.is_ok());
@@ -243,7 +253,7 @@ impl GlobalMachine<'_> {
         if is_own {
             self.run.push(self.jobs, index);
         } else {
-            self.fail(index, AccessError::Elsewhere { addr: source_of(&command.request) });
+            self.fail(index, AddrError::OtherRank { addr: source_of(&command.request) });
         }
         true
     }
@@ -254,7 +264,7 @@ impl GlobalMachine<'_> {
         let RemoteCaller { rank, index: at, stamp, .. } = guest?;
         let end = match error {
             None if is_relayed => CommandEnd::Relayed { stamp: stamp as u16 },
-            error => CommandEnd::Told { stamp, code: error.map_or(0, AccessError::to_code) },
+            error => CommandEnd::Told { stamp, code: error.map_or(0, to_code) },
         };
         let word = end.encode();
         let op = Op::put_word(self.control.end(rank, u32::from(at)), Width::W8, word).notifying();
@@ -331,7 +341,7 @@ impl GlobalMachine<'_> {
             GlobalRequest::Copy(Copy { dst, bytes, .. }) => (bytes, dst),
             _ => (0, source_of(&job.request)),
         };
-        job.error = job.error.or(AccessError::from_code(code, addr, bytes));
+        job.error = job.error.or(from_code(code, addr, bytes));
         self.forget_note(index);
         self.release_command(index);
         // With strided blocks, the caller has to raise the flag.

@@ -216,7 +216,7 @@ fn direct(member: &mut Member) {
         // SAFETY: this rank's own bytes, which no other rank writes.
         assert_eq!(unsafe { memory.as_ptr().add(4095).read() }, 2, "all bytes arrived");
         let addr = at(1, open_key, 4089);
-        let outside = AddrError::OutOfRange { addr, bytes: 8, region_bytes: 4096 };
+        let outside = AddrError::OutOfRange { addr, bytes: 8, region_bytes: Some(4096) };
         assert_eq!(load(addr), Err(outside));
         let addr = at(1, open_key, 4);
         assert_eq!(load(addr), Err(AddrError::Unaligned { addr, align: 8 }));

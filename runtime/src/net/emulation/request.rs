@@ -65,7 +65,7 @@ impl EmulatedReply {
         }
         let (what, value) = match result {
             Ok(old) => (0, old),
-            Err(AddrError::OutOfRange { region_bytes, .. }) => (2, region_bytes),
+            Err(AddrError::OutOfRange { region_bytes, .. }) => (2, region_bytes.unwrap_or(UNKNOWN)),
             Err(AddrError::Unaligned { align, .. }) => (3, align),
             Err(AddrError::ReadOnly { .. }) => (4, 0),
             Err(AddrError::PeerLost { .. }) => (5, 0),
@@ -230,7 +230,10 @@ pub(super) fn result(op: &Op, answer: &[u8; ANSWER_BYTES]) -> Result<u64, AddrEr
     let addr = op.remote;
     Err(match answer[1] {
         0 => return Ok(value),
-        2 => AddrError::OutOfRange { addr, bytes: op.bytes(), region_bytes: value },
+        2 => {
+            let region_bytes = (value != UNKNOWN).then_some(value);
+            AddrError::OutOfRange { addr, bytes: op.bytes(), region_bytes }
+        }
         3 => AddrError::Unaligned { addr, align: value },
         4 => AddrError::ReadOnly { addr },
         5 => AddrError::PeerLost { rank: addr.rank },
@@ -238,6 +241,8 @@ pub(super) fn result(op: &Op, answer: &[u8; ANSWER_BYTES]) -> Result<u64, AddrEr
     })
 }
 
+/// In an answer, the length of a region that the answering rank does not know.
+const UNKNOWN: u64 = u64::MAX;
 /// The value of `notify` for a put with a second operation.
 pub(super) const JOINED: u8 = 2;
 /// The longest put that can carry a second operation.

@@ -134,7 +134,7 @@ fn errors_are_the_same_after_encoding() {
     let addr = add(0, 1).remote;
     let errors = [
         AddrError::StaleKey { addr },
-        AddrError::OutOfRange { addr, bytes: 8, region_bytes: 12 },
+        AddrError::OutOfRange { addr, bytes: 8, region_bytes: Some(12) },
         AddrError::Unaligned { addr, align: 8 },
         AddrError::ReadOnly { addr },
         AddrError::PeerLost { rank: SERVES },

@@ -36,7 +36,7 @@ impl Am {
     pub(super) fn peer_of(&self, state: &mut AmState, rank: Rank) -> Result<PeerIndex, Error> {
         let size = self.member.size();
         if rank.0 >= size {
-            return Err(AddrError::NoSuchRank { rank, size }.into());
+            return Err(Error::Addr(AddrError::NoSuchRank { rank, size }));
         }
         match state.peers.find(rank) {
             Some(peer) => Ok(peer),

@@ -133,7 +133,7 @@ impl Am {
                 }
                 Err(SendError::NoSuchPeer { .. }) => {
                     let size = self.member.size();
-                    return Err(AddrError::NoSuchRank { rank: to, size }.into());
+                    return Err(Error::Addr(AddrError::NoSuchRank { rank: to, size }));
                 }
                 Err(error) => return Err(error.into()),
             }
