@@ -161,7 +161,8 @@ impl Silence {
             // The node is back, and may not have got the notice yet.
             PeerState::GivenUp { .. } => mutate!("silence_taken_back":
                 peer.hurry_notice(now.wrapping_add(beat))
-                => *peer = WatchedPeer { at: now, state: PeerState::Here { looks: 0 } }),
+                => *peer = WatchedPeer { at: now, state: PeerState::Here { looks: 0 } }
+            ),
             _ => {}
         }
     }
