@@ -148,7 +148,7 @@ fn network() -> String {
             ("provider", facts.provider),
             ("device", facts.device),
             ("missing features", or_nothing(facts.lacks.join("; "))),
-            ("emulated by the target's processor", or_nothing(facts.errands.join(", "))),
+            ("emulated by the target's processor", or_nothing(facts.emulated.join(", "))),
         ]
         .to_vec(),
         Ok(Err(error)) => vec![("none", error.to_string())],

@@ -132,7 +132,7 @@ const LINES: &[(&str, Option<u64>, &[&str])] = &[
     ("queue pairs (here in the network's library)", Some(160_000_000), &[]),
     ("completion queue, memory regions", Some(12_128), &[]),
     ("node of each rank", None, &[tables::NODES]),
-    ("heartbeats, 1/32 of those of a node", None, &[tables::BEATS]),
+    ("heartbeats, 1/32 of those of a node", None, &[tables::HEARTBEATS]),
     ("calls: tables", None, &[tables::CALL_TABLES, tables::CALLS]),
     ("messages: tables", None, &[tables::MESSAGE_TABLES, tables::MESSAGES]),
     ("network: regions, operations, packets", None, &[tables::REGIONS]),

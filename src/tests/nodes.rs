@@ -298,7 +298,7 @@ fn a_directory_has_one_agent_for_each_word() {
             }
             rt.barrier()?;
             let asked = rt.sum(counts().served - before)?;
-            assert!(asked < PAGES as u64, "{asked} errands were served");
+            assert!(asked < PAGES as u64, "{asked} operations were emulated and served");
             rt.barrier()
         });
     }
@@ -317,13 +317,13 @@ fn histories_with_the_directory_of_a_device_are_linearizable() {
 }
 
 #[test]
-fn a_beat_without_room_is_sent_by_the_thread_that_polls() {
+fn a_heartbeat_without_room_is_sent_by_the_thread_that_polls() {
     run(&[1, 2], None, |rt, weather| {
         let far = weather.nodes[rt.rank().0 as usize].far().expect("of two nodes");
-        far.miss_beat();
-        assert!(far.owes_beat());
+        far.miss_heartbeat();
+        assert!(far.owes_heartbeat());
         rt.barrier()?;
-        assert!(!far.owes_beat());
+        assert!(!far.owes_heartbeat());
         Ok(())
     });
 }

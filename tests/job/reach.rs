@@ -365,7 +365,7 @@ pub fn until_lost(rt: &Runtime) -> Result<(), Error> {
 
 /// The same without long transfers between the first ranks of the nodes, which send the
 /// heartbeats.
-pub fn until_lost_beside_beats(rt: &Runtime) -> Result<(), Error> {
+pub fn until_lost_beside_heartbeats(rt: &Runtime) -> Result<(), Error> {
     let is_first = rt.neighbours().next() == Some(rt.rank());
     lost_while(rt, if is_first { 4..5 } else { 0..5 })
 }

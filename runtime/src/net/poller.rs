@@ -19,7 +19,7 @@
 //! is free for it, and only where ranks spin at all.
 //!
 //! A device without a descriptor is looked at again after a [`Pause`]. The poller
-//! also runs the beats and the [`Pulses`].
+//! also runs the heartbeats and the [`Pulses`].
 
 use super::layer::NetLayer;
 use super::pause::{Pause, PauseStep};
@@ -65,9 +65,9 @@ impl Drop for Poller {
         // Other nodes must get the report of deaths here before the connections of
         // this rank close, because this rank may be ending because of such a death.
         let until = Instant::now() + FAREWELL;
-        while self.far.shared().beats.is_due() && Instant::now() < until {
+        while self.far.shared().heartbeats.is_due() && Instant::now() < until {
             self.far.turn();
-            self.far.beat();
+            self.far.heartbeat();
         }
     }
 }
@@ -85,10 +85,10 @@ impl NetLayer {
         self.shared().asleep.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Sends a beat if it is time, and gives up silent nodes.
-    fn beat(&self) {
+    /// Sends a heartbeat if it is time, and gives up silent nodes.
+    fn heartbeat(&self) {
         let shared = self.shared();
-        for lost in shared.beats.round(&shared.member, |to, word| shared.tell(to, word)) {
+        for lost in shared.heartbeats.round(&shared.member, |to, word| shared.tell(to, word)) {
             shared.say_silent(&lost);
         }
     }
@@ -133,7 +133,7 @@ fn watch(far: &NetLayer, stopped: RawFd, _open: &io::PipeReader) {
     let (mut patience, mut yields) = (LINGER, 0);
     let (mut rest, mut napped) = (NAP, Duration::ZERO);
     let mut was_ended = false;
-    let mut pulses = Pulses::new(&shared.member, shared.beats.limit());
+    let mut pulses = Pulses::new(&shared.member, shared.heartbeats.limit());
     loop {
         let now = shared.polls.load(Ordering::Relaxed);
         // The worker that has ended the nap polls no more, but it did until then.
@@ -148,7 +148,7 @@ fn watch(far: &NetLayer, stopped: RawFd, _open: &io::PipeReader) {
             }
         } else {
             rest = NAP;
-            // The beats wait meanwhile.
+            // The heartbeats wait meanwhile.
             let mut look = || match &events {
                 Some(_) => far.watch_turn(),
                 None => {
@@ -163,7 +163,7 @@ fn watch(far: &NetLayer, stopped: RawFd, _open: &io::PipeReader) {
                 }
             };
             let turns = (0..TURNS).take_while(|_| look()).count();
-            let limit = shared.beats.until_next();
+            let limit = shared.heartbeats.until_next();
             match &events {
                 _ if turns == TURNS => {}
                 Some(events) if links.clone().all(|link| shared.arm(link)) => {
@@ -189,7 +189,7 @@ fn watch(far: &NetLayer, stopped: RawFd, _open: &io::PipeReader) {
             }
         }
         napped = Duration::ZERO;
-        far.beat();
+        far.heartbeat();
         far.end_held_off(&mut pulses);
         if has_stopped(stopped) {
             return;
@@ -207,12 +207,12 @@ fn nap(far: &NetLayer, limit: Duration) -> bool {
     word.fetch_and(!1, Ordering::SeqCst) != before
 }
 
-/// Polls for a while, or until workers poll, or a beat is due.
+/// Polls for a while, or until workers poll, or a heartbeat is due.
 fn linger(far: &NetLayer, patience: Duration) {
     let shared = far.shared();
     let polls = shared.polls.load(Ordering::Relaxed);
     let mut called = Instant::now();
-    let end = called + shared.beats.until_next();
+    let end = called + shared.heartbeats.until_next();
     while shared.asleep.load(Ordering::Relaxed) > 0 && shared.polls.load(Ordering::Relaxed) == polls
     {
         // Reading the clock takes half as long as a look.
@@ -247,7 +247,7 @@ fn has_stopped(stopped: RawFd) -> bool {
     unsafe { libc::poll(&mut fd, 1, 0) > 0 }
 }
 
-/// How long the last beats of this rank may wait for room.
+/// How long the last heartbeats of this rank may wait for room.
 const FAREWELL: Duration = Duration::from_millis(100);
 const TURNS: usize = 64;
 /// Yields in a row after looks that found nothing.
@@ -255,7 +255,7 @@ const YIELDS: u32 = 256;
 const NAP: Duration = Duration::from_micros(200);
 /// A worker that stops polling to compute is noticed after this long at most.
 const NAP_MAX: Duration = Duration::from_micros(800);
-/// Naps in a row after which the beats are looked after.
+/// Naps in a row after which the heartbeats are looked after.
 const NAPS_MAX: Duration = Duration::from_millis(5);
 const LOOKS: u32 = 8;
 const LINGER: Duration = Duration::from_micros(100);

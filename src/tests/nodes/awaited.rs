@@ -25,7 +25,7 @@ fn a_thread_that_polls_does_not_wait_for_the_launcher() {
             let (lost, sound) = (words.at(Rank(1), 0), words.at(Rank(2), 0));
             // A get that had begun before would end at once.
             rt.get(sound)?;
-            // Carried out by the device, by an errand, and by the device.
+            // Carried out by the device, by an emulated operation, and by the device.
             let fails = [
                 rt.spawn(move |rt| rt.get(lost).map(drop)),
                 rt.spawn(move |rt| rt.fetch_add(lost, 1).map(drop)),

@@ -1,4 +1,4 @@
-//! The format of errands and their answers on the network.
+//! The format of emulated operations and their answers on the network.
 //!
 //! ```text
 //!  request: 1 | kind 1 | width 1 | notify 1 | id 4 | key 4 | 0 4 | offset 8 |
@@ -12,7 +12,7 @@
 //! second.
 //!
 //! Numbers are little-endian. The parser takes any bytes: it checks lengths, kinds
-//! and widths, and the thread that carries an errand out checks addresses.
+//! and widths, and the thread that carries an emulated operation out checks addresses.
 
 use super::super::packet::PACKET_BYTES;
 use std::ptr::NonNull;

@@ -61,16 +61,16 @@ fn add(tag: u64, value: u64) -> Op {
     Op::atomic(Kind::FetchAdd, remote, value).tagged(Tag::from_bits(tag))
 }
 
-fn ended(errands: &mut Emulation) -> Vec<Completion> {
+fn ended(emulation: &mut Emulation) -> Vec<Completion> {
     let mut completions = [Completion::EMPTY; SLOTS];
-    let count = errands.poll(&mut completions);
+    let count = emulation.poll(&mut completions);
     completions[..count].to_vec()
 }
 
-/// The parcels that errands send, as far as there is room.
-fn sent(errands: &mut Emulation, room: usize) -> Vec<Vec<u8>> {
+/// The parcels that the emulation sends, as far as there is room.
+fn sent(emulation: &mut Emulation, room: usize) -> Vec<Vec<u8>> {
     let mut parcels = Vec::new();
-    errands.send(
+    emulation.send(
         &nothing(),
         |_| false,
         false,
@@ -103,7 +103,7 @@ fn owed_request() -> Vec<u8> {
 }
 
 #[test]
-fn every_errand_is_done_once_with_little_room_in_any_order() {
+fn every_operation_is_done_once_with_little_room_in_any_order() {
     let (mut asks, mut serves) = (Emulation::new(ASKS), Emulation::new(SERVES));
     let (mut seeded, mut word, mut results) = (Seeded(5), 0_u64, Vec::new());
     let (mut there, mut back) = (Vec::new(), Vec::new());
@@ -223,7 +223,7 @@ fn no_request_goes_to_a_rank_for_which_the_device_holds_operations() {
 }
 
 #[test]
-fn errands_are_idle_if_nothing_waits() {
+fn the_emulation_is_idle_if_nothing_waits() {
     let mut asks = Emulation::new(ASKS);
     assert!(asks.is_idle());
     assert!(asks.begin(&add(1, 1), || None));
