@@ -407,7 +407,7 @@ mod tests {
         assert_eq!(word, 1_u32.to_le_bytes(), "the report comes before the rank is declared lost");
         // The drop returns only if all waits are interrupted.
         drop(detector);
-        assert_eq!(members[0].control().lot().lost(), Some(Rank(1)));
+        assert_eq!(members[0].control().parking_lot().lost(), Some(Rank(1)));
         children.iter_mut().for_each(kill);
     }
 }

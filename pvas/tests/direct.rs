@@ -130,6 +130,6 @@ fn a_notice_rings_only_for_waiters() {
     let (zero, one) = pair();
     let at = one.starter().base;
     zero.direct().notify(starter(1, 0), at);
-    assert!(!one.control().lot().has_fired(), "no thread waits");
+    assert!(!one.control().parking_lot().has_fired(), "no thread waits");
     zero.direct().notify(starter(9, 0), at);
 }

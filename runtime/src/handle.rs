@@ -221,7 +221,7 @@ impl RankHandle {
     /// A rank that has died, if there is one.
     #[inline]
     pub fn lost(&self) -> Option<Rank> {
-        self.node.lot().lost()
+        self.node.parking_lot().lost()
     }
 
     /// Sleeps until a word of this rank's memory satisfies `until`, and returns the value
@@ -232,7 +232,7 @@ impl RankHandle {
     /// [`AddrError::PeerLost`]: a rank has died while the word did not satisfy `until`.
     #[inline]
     pub fn wait(&self, word: &AtomicU64, until: Until) -> Result<u64, AddrError> {
-        self.node.waiters().wait(self.node.lot(), word, until, &Here)
+        self.node.waiters().wait(self.node.parking_lot(), word, until, &Here)
     }
 
     /// Sleeps as [`wait`](Self::wait) does, for `limit` at most: `Ok(None)` if the limit
@@ -247,14 +247,14 @@ impl RankHandle {
         until: Until,
         limit: Duration,
     ) -> Result<Option<u64>, AddrError> {
-        self.node.waiters().wait_for(self.node.lot(), word, until, &Here, limit)
+        self.node.waiters().wait_for(self.node.parking_lot(), word, until, &Here, limit)
     }
 
     fn part<'a>(&'a self, elsewhere: &'a RemoteExecute<'a>) -> CollContext<'a, Direct> {
         CollContext {
             memory: &self.direct,
             elsewhere,
-            lot: self.node.lot(),
+            parking_lot: self.node.parking_lot(),
             waiters: self.node.waiters(),
             wait: &Here as &dyn Wait,
         }

@@ -187,8 +187,8 @@ impl RankNode {
 
     /// The rank's slots for waiters on words of its memory.
     #[inline]
-    pub fn lot(&self) -> &ParkingLot {
-        self.member.control().lot()
+    pub fn parking_lot(&self) -> &ParkingLot {
+        self.member.control().parking_lot()
     }
 
     /// Bytes of memory that every rank can access from the start.
@@ -234,13 +234,13 @@ impl RankNode {
 
     /// Whether the helper would find work that no worker has taken.
     pub(crate) fn is_neglected(&self) -> bool {
-        self.lot().has_fired() || self.any(|service| service.is_neglected())
+        self.parking_lot().has_fired() || self.any(|service| service.is_neglected())
     }
 
     /// Does work that no worker has taken: signals and services. Returns whether there
     /// was any.
     pub(crate) fn help(&self) -> bool {
-        let woken = self.waiters.drain(self.lot());
+        let woken = self.waiters.drain(self.parking_lot());
         self.any(|service| service.help()) || woken > 0
     }
 
@@ -321,7 +321,7 @@ impl Progress for RankNode {
     fn poll(&self) -> bool {
         // First, because parcels that have come may concern all others.
         let arrived = self.messages.poll_far();
-        let woken = self.waiters.drain(self.lot());
+        let woken = self.waiters.drain(self.parking_lot());
         let served = self.any(|service| service.pump());
         let control = self.member.control();
         if let Some(number) = control.wanted_report() {
@@ -336,7 +336,7 @@ impl Progress for RankNode {
     }
 
     fn has_work(&self) -> bool {
-        self.lot().has_fired()
+        self.parking_lot().has_fired()
             || self.any(|service| service.has_work())
             || self.queue.as_ref().is_some_and(|queue| queue.needs_poll())
             || self.far.as_ref().is_some_and(|far| far.needs_poll())

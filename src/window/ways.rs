@@ -140,7 +140,7 @@ impl Ways {
 
     /// A rank that has died, if there is one.
     pub(super) fn lost(&self) -> Option<Rank> {
-        self.runtime.handle().node().lot().lost()
+        self.runtime.handle().node().parking_lot().lost()
     }
 
     /// Whether the rank that runs a vertex must see this operation.
