@@ -207,7 +207,7 @@ impl Runtime {
     /// How much this rank has done over its network so far; `None` in a job of one
     /// node.
     pub fn network_counts(&self) -> Option<NetworkCounts> {
-        self.handle.far().map(|far| far.counts())
+        self.handle.net().map(|net| net.counts())
     }
 }
 

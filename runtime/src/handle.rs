@@ -26,7 +26,7 @@ use tsumugi_ult::{Here, Spawner};
 pub struct RankHandle {
     pub(crate) direct: Direct,
     pub(crate) queue: Option<Arc<NodeQueue>>,
-    pub(crate) far: Option<Arc<NetLayer>>,
+    pub(crate) net: Option<Arc<NetLayer>>,
     node: Arc<RankNode>,
     way: BootMethod,
     spawner: Spawner,
@@ -44,7 +44,7 @@ impl RankHandle {
         Self {
             direct: node.direct(),
             queue: node.queue(),
-            far: node.far(),
+            net: node.net(),
             node,
             way,
             spawner,
@@ -90,8 +90,8 @@ impl RankHandle {
 
     /// The network layer, if there are other nodes.
     #[inline(always)]
-    pub fn far(&self) -> Option<&Arc<NetLayer>> {
-        self.far.as_ref()
+    pub fn net(&self) -> Option<&Arc<NetLayer>> {
+        self.net.as_ref()
     }
 
     /// The parts of the rank that do not belong to its scheduler.
@@ -150,7 +150,7 @@ impl RankHandle {
         let team = self.node.team();
         match self.node.circle() {
             Some(circle) => team.meet(circle, &*self.node)?,
-            None => team.barrier(&self.part(&|op| self.run_far(op)))?,
+            None => team.barrier(&self.part(&|op| self.run_remote(op)))?,
         }
         // No rank can access this memory any more.
         drop(dropped);
@@ -165,7 +165,7 @@ impl RankHandle {
     /// Those of [`barrier`](Self::barrier).
     pub fn reduce(&self, word: u64, plus: impl Fn(u64, u64) -> u64) -> Result<u64, CollError> {
         tsumugi_ult::assert_may_block("sum");
-        let elsewhere = |op: &_| self.run_far(op);
+        let elsewhere = |op: &_| self.run_remote(op);
         self.node.team().reduce(&self.part(&elsewhere), word, plus)
     }
 
@@ -178,7 +178,7 @@ impl RankHandle {
     pub fn agree(&self, word: u64) -> Result<Option<u64>, Error> {
         tsumugi_ult::assert_may_block("agreement");
         let dropped = self.node.take_deferred();
-        let elsewhere = |op: &_| self.run_far(op);
+        let elsewhere = |op: &_| self.run_remote(op);
         let part = self.part(&elsewhere);
         let team = self.node.team();
         let least = team.reduce(&part, word, u64::min)?;

@@ -32,7 +32,7 @@ pub struct Lasting {
     /// The loop of which it is a step, if it is one.
     by_swap: Cell<Option<CasLoop>>,
     /// This node's processors cannot carry it out.
-    is_far: Cell<bool>,
+    is_remote: Cell<bool>,
     /// A copy of the ticket of the operation under way; only one of the two copies
     /// is used.
     ticket: Cell<Option<ManuallyDrop<Ticket<'static>>>>,
@@ -42,8 +42,8 @@ impl Lasting {
     /// Makes the state of an operation that has not begun.
     #[inline]
     pub fn new(op: Op) -> Self {
-        let (by_swap, is_far) = (Cell::new(None), Cell::new(false));
-        Self { op: Cell::new(op), by_swap, is_far, ticket: Cell::new(None) }
+        let (by_swap, is_remote) = (Cell::new(None), Cell::new(false));
+        Self { op: Cell::new(op), by_swap, is_remote, ticket: Cell::new(None) }
     }
 
     /// Copies the state for another ULT, which carries the operation to its end.
@@ -64,13 +64,13 @@ impl Lasting {
     }
 
     /// Whether this node's processors cannot carry it out.
-    pub(crate) fn is_far(&self) -> bool {
-        self.is_far.get()
+    pub(crate) fn is_remote(&self) -> bool {
+        self.is_remote.get()
     }
 
     /// Records that this node's processors cannot carry it out.
-    pub(crate) fn goes_far(&self) {
-        self.is_far.set(true);
+    pub(crate) fn goes_remote(&self) {
+        self.is_remote.set(true);
     }
 
     /// Returns the ticket of the operation that another ULT has begun, or else

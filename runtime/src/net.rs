@@ -1,4 +1,4 @@
-//! The network layer: operations on ranks of other nodes ("far" ranks), and the
+//! The network layer: operations on ranks of other nodes (*remote* ranks), and the
 //! services that run between nodes.
 //!
 //! ```text

@@ -26,8 +26,8 @@ impl RankHandle {
     /// The path of an operation.
     #[inline]
     pub fn route(&self, op: &Op) -> Route<'_> {
-        match (&self.far, &self.queue) {
-            (Some(far), _) if far.has(&op.remote) => Route::Net(far),
+        match (&self.net, &self.queue) {
+            (Some(net), _) if net.has(&op.remote) => Route::Net(net),
             (_, Some(queue)) => Route::Queue(queue),
             (_, None) => Route::Here,
         }
@@ -62,7 +62,7 @@ impl RankHandle {
             Some(queue) => queue.run(op),
         };
         match result {
-            Err(error) if is_elsewhere(error) => self.run_far(op),
+            Err(error) if is_elsewhere(error) => self.run_remote(op),
             result => result,
         }
     }
@@ -82,18 +82,18 @@ impl RankHandle {
     /// [`carry`](Self::carry) does.
     #[cold]
     pub fn carry_lasting(&self, lasting: &Lasting) -> Result<u64, AddrError> {
-        if !lasting.is_far() {
+        if !lasting.is_remote() {
             let result = match &self.queue {
                 None => execute(&self.direct, &lasting.op()),
                 Some(queue) => queue.run_lasting(lasting),
             };
             match result {
-                Err(error) if is_elsewhere(error) => lasting.goes_far(),
+                Err(error) if is_elsewhere(error) => lasting.goes_remote(),
                 result => return result,
             }
         }
-        match &self.far {
-            Some(far) => far.run_lasting(lasting),
+        match &self.net {
+            Some(net) => net.run_lasting(lasting),
             None => Err(AddrError::OtherNode { rank: lasting.op().remote.rank }),
         }
     }
@@ -101,9 +101,9 @@ impl RankHandle {
     /// Carries out an operation that this node's processors cannot.
     #[cold]
     #[inline(never)]
-    pub fn run_far(&self, op: &Op) -> Result<u64, AddrError> {
-        match &self.far {
-            Some(far) => far.run(op),
+    pub fn run_remote(&self, op: &Op) -> Result<u64, AddrError> {
+        match &self.net {
+            Some(net) => net.run(op),
             None => Err(AddrError::OtherNode { rank: op.remote.rank }),
         }
     }
@@ -127,8 +127,8 @@ impl RankHandle {
                 })
             },
         };
-        match (result, &self.far) {
-            (Err(error), Some(far)) if is_elsewhere(error) => far.store(to, from),
+        match (result, &self.net) {
+            (Err(error), Some(net)) if is_elsewhere(error) => net.store(to, from),
             (result, _) => result,
         }
     }
@@ -160,10 +160,10 @@ impl RankHandle {
                 })
             },
         };
-        match (result, &self.far) {
+        match (result, &self.net) {
             // SAFETY: the caller's promise. The first attempt was refused, so none
             // of it still writes.
-            (Err(error), Some(far)) if is_elsewhere(error) => unsafe { far.load(from, to, bytes) },
+            (Err(error), Some(net)) if is_elsewhere(error) => unsafe { net.load(from, to, bytes) },
             (result, _) => result,
         }
     }

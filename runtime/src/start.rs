@@ -162,7 +162,7 @@ fn be<T: Send, E: From<Error> + Send>(
 ) -> Result<T, E> {
     let (network, mut meet) = span.map(|Span { network, meet }| (network, meet)).unzip();
     let node = make(member, chosen, &place, network, apart)?;
-    let watch = node.far().map(|far| Poller::start(&far)).transpose()?;
+    let watch = node.net().map(|net| Poller::start(&net)).transpose()?;
     let survivor = Survivor(&node);
     if let Some(meet) = &mut meet {
         // From here on ranks may reach each other over the network.
@@ -239,25 +239,25 @@ pub(crate) fn make(
         member.calibrate(place.measured, &chosen.thresholds);
     }
     member.barrier()?;
-    let far = match network {
+    let net = match network {
         None => None,
         Some(network) => {
-            let far = Arc::new(NetLayer::new(network, &member, chosen)?);
+            let net = Arc::new(NetLayer::new(network, &member, chosen)?);
             for region in am.regions() {
-                far.register(region)?;
+                net.register(region)?;
             }
-            am.carry_by(far.clone());
-            Some(far)
+            am.carry_by(net.clone());
+            Some(net)
         }
     };
-    let parcels = parcels.or_else(|| Some(far.clone()? as Arc<dyn Parcels>));
+    let parcels = parcels.or_else(|| Some(net.clone()? as Arc<dyn Parcels>));
     let messages = Messages::new(&member, &lanes, &cards, parcels, chosen)?;
     let cores = place.cores.clone();
-    let node = Arc::new(RankNode::new(member, am, messages, far.clone(), chosen, cores));
-    if let Some(far) = &far {
-        far.on_bell(bell_of(&node));
+    let node = Arc::new(RankNode::new(member, am, messages, net.clone(), chosen, cores));
+    if let Some(net) = &net {
+        net.on_bell(bell_of(&node));
         let weak = Arc::downgrade(&node);
-        far.on_arrival(Box::new(move || {
+        net.on_arrival(Box::new(move || {
             let Some(node) = weak.upgrade() else { return };
             // Copies for other ranks, and the ends of own ones.
             node.global().map(|global| global.pump());

@@ -148,7 +148,7 @@ impl<T: Plain> GlobalArray<T> {
         if let Some(value) = self.way.hit(page, first, size_of::<T>() as u64, load) {
             return Ok(value);
         }
-        self.get_far(index)
+        self.get_remote(index)
     }
 
     /// Reads `into.len()` elements from `index` on.
@@ -212,7 +212,7 @@ impl<T: Plain> GlobalArray<T> {
 
     /// Reads an element of a page that is not in reach or has moved.
     #[inline(never)]
-    fn get_far(&self, index: usize) -> Result<T, ArrayError> {
+    fn get_remote(&self, index: usize) -> Result<T, ArrayError> {
         let (page, first) = self.place(index);
         Ok(self.way.read_one(page, first)?)
     }

@@ -112,7 +112,7 @@ impl PageEngine {
 
     /// Whether the job has ranks on other nodes.
     pub(super) fn has_network(&self) -> bool {
-        self.runtime.handle().far().is_some()
+        self.runtime.handle().net().is_some()
     }
 
     /// Puts the pages that `owner` has at first into its frames, and stores their
@@ -226,16 +226,16 @@ impl PageEngine {
             let read = |entry| load(&self.runtime, self.words.real(self.book.bytes(entry)), into);
             return post.with(&self.runtime, page, PageAccess::Read, read);
         }
-        let far = self.runtime.handle().far();
+        let net = self.runtime.handle().net();
         // At least half of the bytes that are read are needed, or the read is
         // short.
         let together = FEW.max(2 * bytes).min(TOGETHER);
-        if far.is_some() && first as usize + bytes > together {
+        if net.is_some() && first as usize + bytes > together {
             return self.held(page, |runtime, at| load(runtime, at, into));
         }
         let read = |entry: DirectoryEntry| {
             let header = self.words.real(self.book.header(entry.owner, entry.frame));
-            if far.is_some_and(|far| far.leads_to(entry.owner)) {
+            if net.is_some_and(|net| net.leads_to(entry.owner)) {
                 let first = first as usize;
                 return match first + bytes <= FEW {
                     true => self.read_together::<{ 1 + FEW / 8 }, T>(header, first, into),

@@ -1,8 +1,8 @@
 //! Gets, puts and atomics that are complete when they return.
 //!
 //! ```text
-//!  near   hold the table (two stores of this worker) ─► load or store ─► release
-//!  far    pin it (two atomics) ─► the operation, by the network ─► unpin
+//!  near    hold the table (two stores of this worker) ─► load or store ─► release
+//!  remote  pin it (two atomics) ─► the operation, by the network ─► unpin
 //! ```
 //!
 //! Both cases share one path, so that the operation is compiled into its caller
@@ -329,8 +329,8 @@ impl Global {
     /// the access by this node then refuses it.
     #[inline]
     pub(super) fn is_near(&self, addr: GlobalAddr) -> bool {
-        match (self.runtime.handle().far(), self.split().rank(addr)) {
-            (Some(far), Some(rank)) => !far.leads_to(rank),
+        match (self.runtime.handle().net(), self.split().rank(addr)) {
+            (Some(net), Some(rank)) => !net.leads_to(rank),
             _ => true,
         }
     }

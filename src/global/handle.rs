@@ -47,14 +47,14 @@ impl Runtime {
             Some(driver) => driver,
             None => self.open_global(colors)?,
         };
-        let flies = self.handle().queue().is_some() || self.handle().far().is_some();
+        let flies = self.handle().queue().is_some() || self.handle().net().is_some();
         let (driver, cache) = (driver.clone(), driver.cache());
         Ok(Global { runtime: self.clone(), driver, cache, flies, color })
     }
 
     fn open_global(&self, colors: u32) -> Result<&Arc<GlobalDriver>, Error> {
-        let (member, far) = (self.handle().node().member(), self.handle().far());
-        let mut driver = GlobalDriver::new(member, far, self.workers(), colors)?;
+        let (member, net) = (self.handle().node().member(), self.handle().net());
+        let mut driver = GlobalDriver::new(member, net, self.workers(), colors)?;
         let own = u64::from(driver.key().to_bits());
         // No rank may continue before the control regions of all ranks are
         // registered.

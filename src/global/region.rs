@@ -118,8 +118,8 @@ impl Global {
         let region = unsafe { runtime.handle().direct().register(base.cast(), bytes, access)? };
         let registration =
             RegionHandle { runtime: runtime.clone(), key: region.key, _owner: owner };
-        if let Some(far) = runtime.handle().far() {
-            far.register(&region)?;
+        if let Some(net) = runtime.handle().net() {
+            net.register(&region)?;
         }
         let first = self.driver.name(self.color, &region)?;
         let (global, registration) = (self.clone(), Some(registration));
@@ -203,8 +203,8 @@ impl<T> Drop for GlobalRegion<T> {
 
 impl Drop for RegionHandle {
     fn drop(&mut self) {
-        if let Some(far) = self.runtime.handle().far() {
-            far.unregister(self.key);
+        if let Some(net) = self.runtime.handle().net() {
+            net.unregister(self.key);
         }
         self.runtime.handle().direct().unregister(self.key);
     }

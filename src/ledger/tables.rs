@@ -74,7 +74,7 @@ impl Ledger {
             later_bytes: calls_later_bytes,
             rank_bytes: calls_rank_bytes,
             lane_bytes: calls_lane_bytes,
-            far_lane_bytes: calls_far_lane_bytes,
+            net_lane_bytes: calls_net_lane_bytes,
         } = am::footprint(u32::MAX);
         let (messages_bytes, messages_peer_bytes, messages_lane_bytes) = messages::footprint();
         let node_peer_bytes =
@@ -138,9 +138,9 @@ impl Ledger {
             unit(NODE_RANK, node_peer_bytes, 0),
             unit("a node with other ranks than the node before it", Nodes::STRETCH_BYTES, 0),
             unit("a rank of another node, from the first operation on", net::PEER_BYTES, 0),
-            unit(MET, calls_rank_bytes + calls_far_lane_bytes, 0),
-            unit(WRITTEN, messages::far_footprint(u32::MAX).0, 0),
-            unit(FULL, messages::far_footprint(u32::MAX).2, 0),
+            unit(MET, calls_rank_bytes + calls_net_lane_bytes, 0),
+            unit(WRITTEN, messages::net_footprint(u32::MAX).0, 0),
+            unit(FULL, messages::net_footprint(u32::MAX).2, 0),
             unit("a handle of a rank's memory", size_of::<Direct>(), 0),
             unit(
                 "a peer's windows, populated (TSUMUGI_POPULATE=peers)",

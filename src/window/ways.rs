@@ -82,8 +82,8 @@ impl Ways {
 
     /// Makes the carrier of the tree service's operations to other nodes.
     pub(super) fn carried(&self, places: usize) -> Option<RemoteOps> {
-        let far = self.runtime.handle().far().cloned()?;
-        Some(RemoteOps::new(far, self.runtime.handle().node().member(), places))
+        let net = self.runtime.handle().net().cloned()?;
+        Some(RemoteOps::new(net, self.runtime.handle().node().member(), places))
     }
 
     /// The bell: set when a word of one of this rank's vertices has changed.

@@ -65,7 +65,7 @@ impl MessageMachine<'_> {
             let offer = self.tables.mirror[self.mirror_at(to, place)];
             if offer.takes(label) {
                 self.forget(to, place);
-                return Some(ClaimedOffer { id: offer.id, at: offer.far, room: offer.room });
+                return Some(ClaimedOffer { id: offer.id, at: offer.at, room: offer.room });
             }
         }
         None
@@ -88,7 +88,7 @@ impl MessageMachine<'_> {
             tag: offer.tag.unwrap_or(0),
             context: offer.context,
             any_tag: offer.tag.is_none(),
-            far: offer.at,
+            at: offer.at,
             room: offer.room,
             ..MirroredOffer::EMPTY
         };

@@ -1,7 +1,7 @@
 //! Lanes to ranks of other nodes, over parcels. A parcel is the payload of a
 //! network packet: bytes that arrive once and whole or never, in any order.
 //!
-//! A far lane is as long as a near one and has as many slots, but both of its
+//! A network lane is as long as a near one and has as many slots, but both of its
 //! ends have memory for it: the sender keeps what was not sent, the receiver what
 //! was not taken. The returned counts (credits) limit what may still be sent, so
 //! that no packet is sent without a place for it. The memory consists of chunks
@@ -29,7 +29,7 @@
 //!    lane are ever in use, by default 98 KiB, if both directions are full.
 //! 2. [`take`](NetworkLanes::take) each parcel that has come, then
 //!    [`poll_arrived`](NetworkLanes::poll_arrived): ranks with packets in their lanes.
-//! 3. The calls of a [`LaneTransport`](super::LaneTransport) for far ranks.
+//! 3. The calls of a [`LaneTransport`](super::LaneTransport) for remote ranks.
 //! 4. [`poll_parcel`](NetworkLanes::poll_parcel) until `None`: send the parcel, then call
 //!    [`posted`](NetworkLanes::posted), or [`refused`](NetworkLanes::refused) if the network has
 //!    no room: then the parcel is built again later. Do this also before the rank
@@ -63,7 +63,7 @@ use crate::mem::PeerIndex;
 use crate::mutate;
 use core::fmt;
 
-/// The lanes between this rank and all far ranks.
+/// The lanes between this rank and all remote ranks.
 pub struct NetworkLanes<'t> {
     shape: MessageShape,
     ends: &'t mut [NetworkLaneEnd<'t>],
@@ -110,7 +110,7 @@ impl<'t> NetworkLanes<'t> {
         Ok(())
     }
 
-    /// Sets the lane between this rank and a far rank.
+    /// Sets the lane between this rank and a remote rank.
     ///
     /// # Panics
     ///

@@ -187,7 +187,7 @@ impl MessageMachine<'_> {
         let entry = &self.tables.requests[post];
         let peer = &self.tables.peers[entry.peer as usize];
         let offered_from = u64::from(peer.thresholds.offered_from());
-        is_starved || entry.in_reach && !peer.far && entry.len >= offered_from
+        is_starved || entry.in_reach && !peer.remote && entry.len >= offered_from
     }
 
     fn publish_if_free(&mut self, source: usize, post: usize, is_starved: bool) {

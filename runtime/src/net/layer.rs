@@ -111,12 +111,12 @@ impl NetLayer {
             executors.push(Executor::Delegate(unsafe { Delegate::new(port, ring.view()) }));
         }
         let engine = Engine::new(table, executors);
-        let far = Self { engine, bounce: Bounce::new(member)?, parts: whole };
-        far.register(&member.starter())?;
-        far.register(&member.collective())?;
-        far.register(far.bounce.region())?;
-        far.shared().device.keep(far.bounce.region().key);
-        Ok(far)
+        let net = Self { engine, bounce: Bounce::new(member)?, parts: whole };
+        net.register(&member.starter())?;
+        net.register(&member.collective())?;
+        net.register(net.bounce.region())?;
+        net.shared().device.keep(net.bounce.region().key);
+        Ok(net)
     }
 
     pub(super) fn shared(&self) -> &'static NetShared {

@@ -21,7 +21,7 @@ fn a_thread_that_polls_does_not_wait_for_the_launcher() {
         if rt.rank() == Rank(0) {
             let culprit = node.member().culprit();
             culprit.expect_within(Duration::from_secs(60));
-            node.far().expect("of several nodes").give_up(Rank(1));
+            node.net().expect("of several nodes").give_up(Rank(1));
             let (lost, sound) = (words.at(Rank(1), 0), words.at(Rank(2), 0));
             // A get that had begun before would end at once.
             rt.get(sound)?;

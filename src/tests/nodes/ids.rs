@@ -60,9 +60,9 @@ fn errors_name_the_rank_that_is_lost() {
             for to in [Rank(5), met] {
                 rt.comm().send(to, 7, &[1])?;
             }
-            let far = weather.nodes[0].far().expect("of several nodes");
+            let net = weather.nodes[0].net().expect("of several nodes");
             for lost in [met, unmet] {
-                far.give_up(lost);
+                net.give_up(lost);
                 // The messages hear of the loss at a later poll.
                 let error = loop {
                     match rt.comm().send(lost, 7, &[1]) {

@@ -32,7 +32,8 @@ impl Buffers for Memory {
     }
 }
 
-/// Memory that far ranks can fetch from: the word of a buffer is its address and length.
+/// Memory that remote ranks can fetch from: the word of a buffer is its address and
+/// length.
 struct Fetchable;
 
 impl Buffers for Fetchable {

@@ -113,7 +113,7 @@ impl Am {
             if state.has_ended {
                 return Err(CallError::Ended.into());
             }
-            let begun = match self.far.get() {
+            let begun = match self.remote.get() {
                 // In a job of one node the index of each peer is its rank.
                 None => begin(&mut state, PeerIndex(to.0)),
                 Some(_) => {
