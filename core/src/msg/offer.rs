@@ -168,11 +168,11 @@ impl MessageMachine<'_> {
     /// Pushes offers in packets of their own, if one of them is urgent.
     pub(super) fn push_offers<W: LaneTransport>(&mut self, wire: &mut W, to: usize) -> bool {
         let mut has_moved = false;
-        let rank = PeerIndex(to as u32);
-        while self.tables.peers[to].has_urgent() && self.has_lines(wire, rank, 1) {
-            let offer = self.take_offer(rank);
+        let peer = PeerIndex(to as u32);
+        while self.tables.peers[to].has_urgent() && self.has_lines(wire, peer, 1) {
+            let offer = self.take_offer(peer);
             wire.push(
-                rank,
+                peer,
                 &Packet { count: Packet::OFFER, ..Packet::new(PacketKind::Post) },
                 offer,
             );

@@ -171,12 +171,12 @@ impl MessageMachine<'_> {
         let source = self.tables.requests[index].source as usize;
         self.tables.requests[index].state = RequestState::Fetching;
         if self.tables.peers[source].lost {
-            let rank = PeerIndex(source as u32);
-            return self.end(index, Some(RequestError::PeerLost { peer: rank }));
+            let peer = PeerIndex(source as u32);
+            return self.end(index, Some(RequestError::PeerLost { peer }));
         }
         let entry = &self.tables.requests[index];
-        let peer = &self.tables.peers[source];
-        let ask_from = if peer.remote { u32::MAX } else { peer.thresholds.ask_from };
+        let record = &self.tables.peers[source];
+        let ask_from = if record.remote { u32::MAX } else { record.thresholds.ask_from };
         if entry.fitting() == 0 {
             self.close(wire, index, DuePacket::Fin);
         } else if self.splits_found(wire, index) {
@@ -192,8 +192,8 @@ impl MessageMachine<'_> {
     /// Requests the bytes from the sender.
     fn ask_for<W: LaneTransport>(&mut self, wire: &mut W, index: usize, source: usize) {
         if self.tables.peers[source].lost {
-            let rank = PeerIndex(source as u32);
-            return self.end(index, Some(RequestError::PeerLost { peer: rank }));
+            let peer = PeerIndex(source as u32);
+            return self.end(index, Some(RequestError::PeerLost { peer }));
         }
         self.tables.requests[index].state = RequestState::Coming;
         self.queue_packet(index, source, DuePacket::Cts);
@@ -203,10 +203,10 @@ impl MessageMachine<'_> {
     /// Pushes packets of requests that found no room before.
     pub(super) fn push_dues<W: LaneTransport>(&mut self, wire: &mut W, to: usize) -> bool {
         let mut has_moved = false;
-        let rank = PeerIndex(to as u32);
+        let peer = PeerIndex(to as u32);
         let mut at = self.tables.peers[to].dues.first();
         while let Some(index) = at
-            && self.has_lines(wire, rank, 1)
+            && self.has_lines(wire, peer, 1)
         {
             at = IndexList::<1>::after(self.tables.requests, index);
             let entry = self.tables.requests[index];
@@ -250,7 +250,7 @@ impl MessageMachine<'_> {
                 }
                 DuePacket::Nothing => unreachable!("request {index} has no packet to send"),
             };
-            wire.push(rank, &packet, PacketLoad::Empty);
+            wire.push(peer, &packet, PacketLoad::Empty);
             has_moved = true;
             self.paid(index, to);
             match entry.due {
@@ -354,7 +354,7 @@ impl MessageMachine<'_> {
     fn stream<W: LaneTransport>(&mut self, wire: &mut W, index: usize) -> bool {
         let mut has_moved = false;
         let to = self.tables.requests[index].peer as usize;
-        let rank = PeerIndex(to as u32);
+        let peer = PeerIndex(to as u32);
         loop {
             let entry = &self.tables.requests[index];
             let len = (entry.size - entry.moved).min(u64::from(self.shape.slot_bytes));
@@ -363,17 +363,17 @@ impl MessageMachine<'_> {
                 self.end(index, None);
                 return true;
             }
-            if !self.has_lines(wire, rank, 1) {
+            if !self.has_lines(wire, peer, 1) {
                 return has_moved;
             }
-            let mut slots = self.take_slots(wire, rank, len, 0);
+            let mut slots = self.take_slots(wire, peer, len, 0);
             if slots.is_none() {
-                self.starve(wire, rank);
-                slots = self.take_slots(wire, rank, len, 0);
+                self.starve(wire, peer);
+                slots = self.take_slots(wire, peer, len, 0);
             }
             let Some(slots) = slots else { return has_moved };
             let entry = &mut self.tables.requests[index];
-            wire.write_slots(rank, slots, entry.at + entry.moved, len);
+            wire.write_slots(peer, slots, entry.at + entry.moved, len);
             let packet = Packet {
                 id: entry.remote,
                 a: entry.moved,
@@ -381,7 +381,7 @@ impl MessageMachine<'_> {
                 ..Packet::new(PacketKind::Data)
             };
             entry.moved += len;
-            wire.push(rank, &packet, PacketLoad::Empty);
+            wire.push(peer, &packet, PacketLoad::Empty);
             has_moved = true;
         }
     }
@@ -406,16 +406,16 @@ impl MessageMachine<'_> {
     /// Closes a request, for which only the last packet is left to send.
     pub(super) fn close<W: LaneTransport>(&mut self, wire: &mut W, index: usize, due: DuePacket) {
         let entry = &mut self.tables.requests[index];
-        let peer = if due == DuePacket::Fin { entry.source } else { entry.peer } as usize;
-        if self.tables.peers[peer].lost {
-            let rank = PeerIndex(peer as u32);
+        let to = if due == DuePacket::Fin { entry.source } else { entry.peer } as usize;
+        if self.tables.peers[to].lost {
+            let peer = PeerIndex(to as u32);
             let is_here = due == DuePacket::Fin && entry.error.is_none();
-            let error = if is_here { None } else { Some(RequestError::PeerLost { peer: rank }) };
+            let error = if is_here { None } else { Some(RequestError::PeerLost { peer }) };
             return self.end(index, error);
         }
         entry.state = RequestState::Closing;
-        self.queue_packet(index, peer, due);
-        self.push_dues(wire, peer);
+        self.queue_packet(index, to, due);
+        self.push_dues(wire, to);
     }
 
     /// Notes that the packet that was due is in the lane.
