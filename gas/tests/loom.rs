@@ -307,7 +307,7 @@ fn rank(ranks: u32) -> (&'static [AtomicU64], GlobalMachine<'static>) {
         cells: 0,
         commands: 1,
         own_jobs: 1,
-        guest_jobs: 1,
+        remote_jobs: 1,
         conditions: 1,
         flights: 1,
         fetches: 1,

@@ -263,7 +263,7 @@ impl Drop for Ties {
 
 /// Whether a peer has been declared lost, and the launcher does not know of it yet.
 fn has_failed(own: &Member) -> bool {
-    if own.culprit().rank().is_some() {
+    if own.first_failure().rank().is_some() {
         return false;
     }
     let peers = own.neighbours().filter(|rank| *rank != own.rank());

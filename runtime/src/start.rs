@@ -205,7 +205,7 @@ struct Survivor<'n>(&'n RankNode);
 impl Drop for Survivor<'_> {
     fn drop(&mut self) {
         if self.0.parking_lot().lost().is_some() {
-            self.0.member().culprit().outlive();
+            self.0.member().first_failure().outlive();
         }
     }
 }

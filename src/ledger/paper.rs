@@ -109,7 +109,7 @@ const LINES: &[(&str, Option<u64>, &[&str])] = &[
             "ends of commands",
             "order of operations",
             "conditions of order",
-            "operations, own and guests'",
+            "operations, own and of other ranks",
             "commands to others",
             "operations in flight",
             "callers and their operations",

@@ -99,8 +99,8 @@ impl GlobalMachine<'_> {
     }
 
     /// Ends a job that has nothing in flight and posts no more parts. What it has
-    /// put must have landed first, also if the job has failed, and a guest must get
-    /// a report.
+    /// put must have landed first, also if the job has failed, and a remote caller must
+    /// get a report.
     pub(super) fn finish(&mut self, index: usize) {
         let is_asked_for = self.jobs[index].phase == OpPhase::Confirm;
         let may_be = mutate!("gas_failed_unconfirmed": self.may_be_under_way(index) => false);
@@ -116,7 +116,7 @@ impl GlobalMachine<'_> {
         if !matches!(job.request, GlobalRequest::Word(_)) {
             job.value = 0;
         }
-        job.phase = if job.guest.is_some() { OpPhase::Answer } else { OpPhase::Ended };
+        job.phase = if job.caller.is_some() { OpPhase::Answer } else { OpPhase::Ended };
         self.run.push(self.jobs, index);
     }
 

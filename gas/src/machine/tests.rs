@@ -4,7 +4,7 @@
 extern crate std;
 
 mod third_party;
-mod guest;
+mod remote_caller;
 mod parts;
 mod tables;
 mod way;
@@ -65,7 +65,7 @@ fn plain() -> MachineSetup<'static> {
         cells: 0,
         commands: 2,
         own_jobs: 8,
-        guest_jobs: 2,
+        remote_jobs: 2,
         conditions: 16,
         flights: 16,
         fetches: 4,

@@ -61,7 +61,7 @@ const STARTER_WORDS: usize = 64;
 fn party(here: &'static Here<'static>, split: Split) -> Party<'static> {
     let shape = ControlShape {
         own_jobs: 16,
-        guest_jobs: 2,
+        remote_jobs: 2,
         commands: 4,
         flights: 8,
         ..ControlShape::of(RANKS as u32, 1)

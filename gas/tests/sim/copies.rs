@@ -28,7 +28,7 @@ struct Plan {
     /// The network is cut, ranks give each other up, and the cut heals.
     parts: bool,
     operations: u64,
-    /// Few places for guests and commands, and only copies between other ranks.
+    /// Few places for remote callers and commands, and only copies between other ranks.
     crowded: bool,
     /// Each rank reaches the memory of all ranks.
     near: bool,
@@ -279,7 +279,7 @@ fn run(seed: u64, plan: Plan) {
     sizes.shape.commands = 1 + if plan.kill { 0 } else { draw.below(4) as u32 };
     sizes.shape.notes = 1 << draw.below(4);
     sizes.shape.cells = [0, 1, 4][draw.below(3) as usize];
-    sizes.shape.guest_jobs = 1 + draw.below(3) as u32;
+    sizes.shape.remote_jobs = 1 + draw.below(3) as u32;
     sizes.shape.flights = 1 + draw.below(16) as u32;
     sizes.shape.fetches = 1 + draw.below(3) as u32;
     sizes.part_bytes_max = 1 + draw.below(300);

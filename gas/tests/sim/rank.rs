@@ -84,7 +84,7 @@ impl Sizes {
             notes: 16,
             commands: 8,
             own_jobs: 32,
-            guest_jobs: 4,
+            remote_jobs: 4,
             copies: 8,
             fetches: 2,
             flights: 16,

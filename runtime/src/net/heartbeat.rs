@@ -144,12 +144,12 @@ impl Heartbeats {
         let (node, dead) = parse(member.nodes(), member.node(), from, bytes)?;
         let mut state = self.lock();
         state.silence.hears_heartbeat(node, self.now());
-        let (mut dead, culprit) = (dead.peekable(), member.culprit());
+        let (mut dead, first_failure) = (dead.peekable(), member.first_failure());
         // A heartbeat that names no dead rank declares no rank lost: the first rank may
         // have sent it before it died. Otherwise the launcher reports which rank has
         // died first; the next heartbeat names the dead ranks again.
         let is_news = dead.peek().is_some();
-        if !is_news || culprit.rank().is_some() || culprit.is_awaited() {
+        if !is_news || first_failure.rank().is_some() || first_failure.is_awaited() {
             return Some(Vec::new());
         }
         let first = member.nodes().ranks_of(node).next();

@@ -174,8 +174,8 @@ impl NetLink {
         if count != self.gone_seen {
             self.gone_seen = count;
             let member = &self.shared.member;
-            let culprit = member.culprit().rank();
-            let lost = |rank| (!member.is_alive(rank)).then_some(culprit.unwrap_or(rank));
+            let first_failure = member.first_failure().rank();
+            let lost = |rank| (!member.is_alive(rank)).then_some(first_failure.unwrap_or(rank));
             self.emulation.lose(lost);
         }
     }

@@ -232,26 +232,26 @@ impl NetShared {
         failure: Option<DeviceFailure>,
     ) -> Option<AddrError> {
         let AddrError::PeerLost { rank } = error else { return Some(error) };
-        let culprit = self.member.culprit();
-        if culprit.is_awaited() {
+        let first_failure = self.member.first_failure();
+        if first_failure.is_awaited() {
             self.suspects.add(rank, failure);
             return None;
         }
-        let culprit = culprit.rank();
+        let first_failure = first_failure.rank();
         let is_news = !self.member.is_near(rank) && self.member.declare_lost(rank);
-        if is_news && culprit.is_none() {
+        if is_news && first_failure.is_none() {
             let untold = || self.cards.why(rank).map(|why| why.to_string());
             let why = failure.map(|failure| failure.to_string()).or_else(untold);
             self.say(&[rank], why);
         }
-        Some(culprit.map_or(error, |rank| AddrError::PeerLost { rank }))
+        Some(first_failure.map_or(error, |rank| AddrError::PeerLost { rank }))
     }
 
     /// Declares peers lost that were suspected while the launcher's report was
     /// awaited, if that has come, or its time is over.
     #[inline]
     pub(super) fn settle(&self) {
-        if self.suspects.has_some() && !self.member.culprit().is_awaited() {
+        if self.suspects.has_some() && !self.member.first_failure().is_awaited() {
             for (rank, failure) in self.suspects.take() {
                 self.note(AddrError::PeerLost { rank }, failure);
             }
