@@ -53,8 +53,8 @@ impl Runtime {
     }
 
     /// How the ranks of this job found each other.
-    pub fn way(&self) -> BootMethod {
-        self.handle.way()
+    pub fn boot_method(&self) -> BootMethod {
+        self.handle.boot_method()
     }
 
     /// The ranks of this rank's node, itself included; loads and stores reach their

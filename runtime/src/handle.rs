@@ -28,7 +28,7 @@ pub struct RankHandle {
     pub(crate) queue: Option<Arc<NodeQueue>>,
     pub(crate) net: Option<Arc<NetLayer>>,
     node: Arc<RankNode>,
-    way: BootMethod,
+    method: BootMethod,
     spawner: Spawner,
     workers: usize,
 }
@@ -37,7 +37,7 @@ impl RankHandle {
     /// The handle of the rank that has `node`, with the scheduler of `spawner`.
     pub(crate) fn new(
         node: Arc<RankNode>,
-        way: BootMethod,
+        method: BootMethod,
         spawner: Spawner,
         workers: usize,
     ) -> Self {
@@ -46,7 +46,7 @@ impl RankHandle {
             queue: node.queue(),
             net: node.net(),
             node,
-            way,
+            method,
             spawner,
             workers,
         }
@@ -60,8 +60,8 @@ impl RankHandle {
 
     /// How the ranks of this job found each other.
     #[inline]
-    pub fn way(&self) -> BootMethod {
-        self.way
+    pub fn boot_method(&self) -> BootMethod {
+        self.method
     }
 
     /// The ULTs of this rank.

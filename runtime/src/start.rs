@@ -42,12 +42,12 @@ pub fn run_job<T: Send, E: From<Error> + Send>(
     chosen: &Chosen,
     main: impl FnOnce(RankHandle) -> Result<T, E> + Send,
 ) -> Result<T, E> {
-    let JoinedJob { member, way, is_shared, network, mut ties } = job;
+    let JoinedJob { member, method, is_shared, network, mut ties } = job;
     let everywhere = affinity::allowed().unwrap_or_default();
     let cores = if is_shared { cores_of(member.local(), chosen, &everywhere) } else { Vec::new() };
     let measured =
         if is_shared { cores_measured(&member, chosen, &everywhere) } else { Vec::new() };
-    let place = StartPlace { way, cores, measured: &measured };
+    let place = StartPlace { method, cores, measured: &measured };
     let mut meet = || ties.meet();
     let span = network.map(|network| Span { network, meet: &mut meet });
     let result = be(member, chosen, place, span, Apart::default(), main);
@@ -131,7 +131,7 @@ fn cores_measured(member: &Member, chosen: &Chosen, allowed: &[usize]) -> Vec<us
 
 /// How a rank was started, and on which cores.
 pub(crate) struct StartPlace<'a> {
-    way: BootMethod,
+    method: BootMethod,
     /// The cores of its workers; empty: the system chooses.
     cores: Vec<usize>,
     /// The cores between which the node measures distances.
@@ -141,7 +141,7 @@ pub(crate) struct StartPlace<'a> {
 impl StartPlace<'_> {
     /// The place of a rank that is a thread of some process.
     pub(crate) const ANYWHERE: Self =
-        StartPlace { way: BootMethod::Alone, cores: Vec::new(), measured: &[] };
+        StartPlace { method: BootMethod::Alone, cores: Vec::new(), measured: &[] };
 }
 
 /// Further parts of a rank of a job on several nodes.
@@ -169,7 +169,7 @@ fn be<T: Send, E: From<Error> + Send>(
         meet().map_err(Error::from)?;
     }
     let scheduler = schedule(&node, chosen)?;
-    let handle = RankHandle::new(node.clone(), place.way, scheduler.spawner(), chosen.workers);
+    let handle = RankHandle::new(node.clone(), place.method, scheduler.spawner(), chosen.workers);
     node.watch(handle.spawner(), chosen.workers);
     let helper = ProgressThread::start(&node, chosen.workers)?;
     let showing = chosen.inside.show(node.member().rank(), handle.spawner())?;

@@ -227,7 +227,7 @@ impl Global {
     ) -> Result<R, AddrError<GlobalAddr>> {
         let addr = at.addr();
         let bytes = bytes_of::<T>(addr, count)?;
-        let held = match self.try_seat(addr, bytes, need) {
+        let held = match self.try_hazard(addr, bytes, need) {
             Some(held) => held,
             None => self.hold(addr, bytes, need)?,
         };
@@ -237,17 +237,17 @@ impl Global {
         result.map_err(|error| refused(error, addr))
     }
 
-    /// Holds the table of an address from this worker's seat (hazard pointers), if
+    /// Holds the table of an address from this worker's hazard pointers, if
     /// the table is in the cache and the access ends before the worker does
     /// anything else.
     #[inline(always)]
-    fn try_seat(&self, addr: GlobalAddr, bytes: u64, need: Need) -> Option<HeldAddr> {
+    fn try_hazard(&self, addr: GlobalAddr, bytes: u64, need: Need) -> Option<HeldAddr> {
         if self.flies && self.may_fly(addr) {
             return None;
         }
-        let seat = self.runtime.ults().worker()?;
-        let held = self.cache.try_hold::<0>(seat, addr, bytes, need)?;
-        let held = HeldAddr { remote: held.target.remote, by: HeldBy::Seat(seat, held.slot) };
+        let worker = self.runtime.ults().worker()?;
+        let held = self.cache.try_hold::<0>(worker, addr, bytes, need)?;
+        let held = HeldAddr { remote: held.target.remote, by: HeldBy::Worker(worker, held.slot) };
         if self.flies && held.is_devices() {
             self.let_go::<0>(held.by);
             return None;
@@ -270,11 +270,11 @@ impl Global {
         self.driver.tell_of_miss(addr);
         let (mut search, mut flies) = (TableSearch::default(), self.flies && self.may_fly(addr));
         loop {
-            let seat = self.runtime.ults().worker();
-            let miss = match seat.filter(|_| !flies) {
-                Some(seat) => match self.cache.hold::<0>(seat, addr, bytes, need) {
+            let worker = self.runtime.ults().worker();
+            let miss = match worker.filter(|_| !flies) {
+                Some(worker) => match self.cache.hold::<0>(worker, addr, bytes, need) {
                     Ok(held) => {
-                        let by = HeldBy::Seat(seat, held.slot);
+                        let by = HeldBy::Worker(worker, held.slot);
                         let held = HeldAddr { remote: held.target.remote, by };
                         if !held.is_devices() {
                             return Ok(held);
@@ -300,10 +300,10 @@ impl Global {
     }
 
     #[inline(always)]
-    pub(super) fn let_go<const HAND: usize>(&self, by: HeldBy) {
+    pub(super) fn let_go<const HAZARD: usize>(&self, by: HeldBy) {
         match by {
-            HeldBy::Seat(seat, slot) => {
-                if self.cache.release::<HAND>(seat, slot) {
+            HeldBy::Worker(worker, slot) => {
+                if self.cache.release::<HAZARD>(worker, slot) {
                     self.driver.tick();
                 }
             }
@@ -352,7 +352,7 @@ impl HeldAddr {
 
 /// The kind of hold: a hazard pointer of a worker, or a pin.
 pub(super) enum HeldBy {
-    Seat(usize, HeldSlot),
+    Worker(usize, HeldSlot),
     Pin(Option<u32>),
 }
 

@@ -46,7 +46,7 @@ pub struct SegmentSink {
 struct SegmentEnd {
     global: Global,
     /// The communicator, peer and tag by which the two ends have connected.
-    way: (Comm, Rank, u32),
+    link: (Comm, Rank, u32),
     /// A counter in own memory, which the other end increases.
     counted: GlobalBlock<u64>,
     own: GlobalAddr,
@@ -278,13 +278,13 @@ impl SegmentEnd {
         }
         let [theirs, buffer, ..] = heard.map(GlobalAddr::from_bits);
         let peer = SegmentPeer { counted: theirs, buffer };
-        let way = (comm.clone(), to, tag);
-        Ok(Self { global: global.clone(), way, counted, own, peer, bytes, count })
+        let link = (comm.clone(), to, tag);
+        Ok(Self { global: global.clone(), link, counted, own, peer, bytes, count })
     }
 
     /// Waits for the other end to close.
     fn close(&self) -> Result<(), Error> {
-        let (comm, to, tag) = &self.way;
+        let (comm, to, tag) = &self.link;
         comm.send_recv::<u64, u64>(*to, *tag, &[], *to, *tag, &mut [])?;
         Ok(())
     }

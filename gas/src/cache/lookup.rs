@@ -17,7 +17,7 @@ use tsumugi_core::sync::{Ordering, edge, fence};
 pub struct TableCache<'m> {
     pub(super) slots: &'m [CacheSlot],
     pub(super) copies: &'m [mapped::AtomicU64],
-    pub(super) seats: HazardDomain<'m>,
+    pub(super) hazards: HazardDomain<'m>,
     pub(super) split: Split,
     /// The entry of the starter memory, as an entry's words.
     pub(super) starter: [u64; 2],
@@ -78,7 +78,7 @@ impl<'m> TableCache<'m> {
     pub(crate) fn new(
         slots: &'m [CacheSlot],
         copies: &'m [mapped::AtomicU64],
-        seats: HazardDomain<'m>,
+        hazards: HazardDomain<'m>,
         split: Split,
         starter: Starter,
     ) -> Self {
@@ -91,7 +91,7 @@ impl<'m> TableCache<'m> {
         let sets_mask = slots.len() as u32 / WAYS - 1;
         let offset_mask = split.region_bytes_max() - 1;
         let starter = starter.entry().encode();
-        Self { slots, copies, seats, split, starter, sets_mask, offset_mask }
+        Self { slots, copies, hazards, split, starter, sets_mask, offset_mask }
     }
 
     /// How addresses are split.
@@ -100,7 +100,7 @@ impl<'m> TableCache<'m> {
     }
 
     /// Looks up `bytes` bytes at `addr`, for an operation that the worker of this
-    /// seat carries out at once. The slot stays until [`release`](Self::release);
+    /// worker carries out at once. The slot stays until [`release`](Self::release);
     /// before that, the worker must not hold anything else with the same hand, of
     /// [`HAZARDS`](super::HAZARDS). Wait-free.
     ///
@@ -119,16 +119,16 @@ impl<'m> TableCache<'m> {
     ///
     /// # Panics
     ///
-    /// If there is no such seat.
+    /// If there is no such worker.
     #[inline(always)]
-    pub fn hold<const HAND: usize>(
+    pub fn hold<const HAZARD: usize>(
         &self,
-        seat: usize,
+        worker: usize,
         addr: GlobalAddr,
         bytes: u64,
         need: Need,
     ) -> Result<HeldTarget, Miss> {
-        match self.try_hold::<HAND>(seat, addr, bytes, need) {
+        match self.try_hold::<HAZARD>(worker, addr, bytes, need) {
             Some(held) => Ok(held),
             None => Err(self.missed(addr, bytes, need)),
         }
@@ -141,11 +141,11 @@ impl<'m> TableCache<'m> {
     ///
     /// # Panics
     ///
-    /// If there is no such seat.
+    /// If there is no such worker.
     #[inline(always)]
-    pub fn try_hold<const HAND: usize>(
+    pub fn try_hold<const HAZARD: usize>(
         &self,
-        seat: usize,
+        worker: usize,
         addr: GlobalAddr,
         bytes: u64,
         need: Need,
@@ -155,7 +155,7 @@ impl<'m> TableCache<'m> {
             return Some(HeldTarget { target, slot: HeldSlot(u32::MAX) });
         }
         let (slot, word) = self.find(addr)?;
-        self.seats.take::<HAND>(seat, slot as u32);
+        self.hazards.take::<HAZARD>(worker, slot as u32);
         let entry = self.read(slot, addr);
         // Acquire: pairs with the Release fence in `Fetcher::begin`.
         fence(Ordering::Acquire);
@@ -165,22 +165,23 @@ impl<'m> TableCache<'m> {
         {
             return Some(HeldTarget { target, slot: HeldSlot(slot as u32) });
         }
-        self.seats.leave::<HAND>(seat);
+        self.hazards.leave::<HAZARD>(worker);
         None
     }
 
     /// Ends the access. True: the machine waits for that, and the caller must let it
     /// poll. Wait-free.
     #[inline(always)]
-    pub fn release<const HAND: usize>(&self, seat: usize, slot: HeldSlot) -> bool {
-        // Starter memory needs no seat.
+    pub fn release<const HAZARD: usize>(&self, worker: usize, slot: HeldSlot) -> bool {
+        // Starter memory needs no hazard pointer.
         let Some(held) = self.slots.get(slot.0 as usize) else { return false };
-        self.seats.leave::<HAND>(seat);
+        self.hazards.leave::<HAZARD>(worker);
         SlotWord(held.word.load(Ordering::Relaxed)).state() == SlotState::Draining
     }
 
     /// Looks up an address for an operation that will be in flight, or of a thread
-    /// that has no seat: the slot stays until [`unpin`](Self::unpin). Wait-free.
+    /// that has no hazard pointers: the slot stays until [`unpin`](Self::unpin).
+    /// Wait-free.
     ///
     /// # Errors
     ///
@@ -240,7 +241,8 @@ impl<'m> TableCache<'m> {
     /// must let it poll, as after the end of an operation. Wait-free.
     pub fn is_waited_for(&self, addr: GlobalAddr) -> bool {
         let first = self.set(self.split.table(addr));
-        // SeqCst: after the seat or pin was given back, as in `release` and `unpin`.
+        // SeqCst: after the hazard pointer or pin was given back, as in `release` and
+        // `unpin`.
         let drains = |slot: &CacheSlot| {
             SlotWord(slot.word.load(Ordering::SeqCst)).state() == SlotState::Draining
         };

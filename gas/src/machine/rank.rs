@@ -68,7 +68,7 @@ impl<'m> GlobalMachine<'m> {
         let (colors, colors_max) = (shape.colors, split.colors());
         assert!(colors <= colors_max, "{colors} colours: an address can name {colors_max}");
         assert!(setup.part_bytes_max > 0, "part_bytes_max is 0: must be at least 1");
-        let MachineTables { words, slots, seats, records, awaited, told, fetches, .. } = tables;
+        let MachineTables { words, slots, hazards, records, awaited, told, fetches, .. } = tables;
         let MachineTables { issued, edges, jobs, commands, flights, .. } = tables;
         let bits = shape.bitmap_words();
         let lens = [words.len(), slots.len(), records.len(), awaited.len(), told.len()];
@@ -86,9 +86,9 @@ impl<'m> GlobalMachine<'m> {
         );
 
         let control = ControlRegion::new(setup.control, rank, shape);
-        let seats = HazardDomain::new(seats, setup.barrier);
+        let hazards = HazardDomain::new(hazards, setup.barrier);
         let copies = &words[control.copy_words()..];
-        let cache = TableCache::new(slots, copies, seats, split, setup.starter);
+        let cache = TableCache::new(slots, copies, hazards, split, setup.starter);
         let registry = Registry::new(split, control, shape, setup.starter, words, records, awaited);
         let fetcher = Fetcher::new(cache, control, shape.colors, words, told, fetches);
         let order = OpOrder::new(issued, edges);

@@ -10,7 +10,7 @@ use tsumugi_core::sync::mapped::AtomicU64;
 use tsumugi_core::time::Instant;
 
 /// Memory for a rank's part in the global memory. It may have any content except for
-/// `words`, `slots` and `seats`.
+/// `words`, `slots` and `hazards`.
 #[derive(Debug)]
 pub struct MachineTables<'m> {
     /// [`ControlShape::words`](crate::control::ControlShape::words) words, zero at the start. They
@@ -19,8 +19,8 @@ pub struct MachineTables<'m> {
     pub words: &'m [AtomicU64],
     /// Empty; one slot for each table of another rank.
     pub slots: &'m [CacheSlot],
-    /// Empty; one seat for each worker that may hold a table.
-    pub seats: &'m [HazardPointers],
+    /// Empty; one pair for each worker that may hold a table.
+    pub hazards: &'m [HazardPointers],
     /// 255 records for each colour.
     pub records: &'m mut [NameRecord],
     /// [`ControlShape::bitmap_words`](crate::control::ControlShape::bitmap_words) words: the ranks

@@ -104,7 +104,7 @@ impl Rig {
         let tables = MachineTables {
             words,
             slots: leak(shape.copies as usize, CacheSlot::new),
-            seats: leak(1, HazardPointers::new),
+            hazards: leak(1, HazardPointers::new),
             records: leak(shape.colors as usize * crate::address::REGIONS, || NameRecord::FREE),
             awaited: leak(shape.bitmap_words(), || 0),
             told: leak(shape.bitmap_words(), || 0),

@@ -179,9 +179,8 @@ impl GlobalMachine<'_> {
                 continue;
             };
             let stamp = u32::from(note.stamp);
-            let caller =
-                RemoteCaller { rank: note.from, index: note.index, stamp, no_relay: false };
-            let caller = Some(caller);
+            let (rank, at) = (note.from, note.index);
+            let caller = Some(RemoteCaller { rank, index: at, stamp, no_relay: false });
             if note.is_relay {
                 let job = PendingOp {
                     phase: OpPhase::Answer,

@@ -78,7 +78,7 @@ fn party_of(here: &'static Here<'static>, split: Split, shape: ControlShape) -> 
     let tables = MachineTables {
         words,
         slots: leak((0..shape.copies).map(|_| CacheSlot::new()).collect()),
-        seats: leak((0..2).map(|_| HazardPointers::new()).collect()),
+        hazards: leak((0..2).map(|_| HazardPointers::new()).collect()),
         records: leak(vec![NameRecord::FREE; REGIONS]),
         awaited: zeroes(shape.bitmap_words()),
         told: zeroes(shape.bitmap_words()),
