@@ -198,8 +198,8 @@ impl Published {
         // not freed before the registration has ended.
         let region = unsafe { runtime.handle().direct().register(base, bytes, Access::Read)? };
         let registration = PublishedRegion { runtime: runtime.clone(), region };
-        if let Some(far) = runtime.handle().far() {
-            far.register(&region)?;
+        if let Some(net) = runtime.handle().net() {
+            net.register(&region)?;
         }
         Ok(Self { registration, buf })
     }
@@ -217,8 +217,8 @@ impl Published {
 
 impl Drop for PublishedRegion {
     fn drop(&mut self) {
-        if let Some(far) = self.runtime.handle().far() {
-            far.unregister(self.region.key);
+        if let Some(net) = self.runtime.handle().net() {
+            net.unregister(self.region.key);
         }
         self.runtime.handle().direct().unregister(self.region.key);
     }

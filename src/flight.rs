@@ -126,7 +126,7 @@ impl Runtime {
         match self.handle().route(&op.remote) {
             Route::Here => Ok(Status::Done(self.carry_out(op, buf))),
             Route::Queue(queue) => queue.submit(op, buf),
-            Route::Net(far) => far.submit(op, buf),
+            Route::Net(net) => net.submit(op, buf),
         }
     }
 
@@ -134,7 +134,7 @@ impl Runtime {
         match self.handle().route(&op.remote) {
             Route::Here => self.carry_out(op, buf),
             Route::Queue(queue) => queue.carry(op, buf).await,
-            Route::Net(far) => far.carry(op, buf).await,
+            Route::Net(net) => net.carry(op, buf).await,
         }
     }
 
@@ -157,7 +157,7 @@ impl Runtime {
         let callback = unsafe { Callback::new(ended_for(&data), data.cast()) };
         let begun = match route {
             Route::Queue(queue) => queue.submit_callback(op, callback),
-            Route::Net(far) => far.post(op, callback),
+            Route::Net(net) => net.post(op, callback),
             Route::Here => unreachable!("an operation of this node was carried out before"),
         };
         begun.map_err(|busy| {

@@ -203,7 +203,7 @@ impl Runtime {
 
     /// The requested agent, or the processors if there is no such device.
     fn agent(&self, agent: Agent) -> Agent {
-        let has_device = self.handle().far().is_some_and(|far| far.has_atomics());
+        let has_device = self.handle().net().is_some_and(|net| net.has_atomics());
         if has_device { agent } else { Agent::Cpu }
     }
 
@@ -393,8 +393,8 @@ impl RegisteredBlock {
             Ok(region) => {
                 let region = Region { access, ..region };
                 let block = Self { runtime: runtime.clone(), region, layout };
-                if let Some(far) = runtime.handle().far() {
-                    far.register(&region)?;
+                if let Some(net) = runtime.handle().net() {
+                    net.register(&region)?;
                 }
                 Ok(block)
             }
@@ -439,8 +439,8 @@ impl<T> Drop for Shared<T> {
 impl Drop for RegisteredBlock {
     fn drop(&mut self) {
         let Region { key, base, access, .. } = self.region;
-        if let Some(far) = self.runtime.handle().far() {
-            far.unregister(key);
+        if let Some(net) = self.runtime.handle().net() {
+            net.unregister(key);
         }
         self.runtime.handle().direct().unregister(key);
         // SAFETY: the memory was allocated in `new` with this layout, and is

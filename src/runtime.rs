@@ -53,8 +53,8 @@ impl Runtime {
     }
 
     /// How the ranks of this job found each other.
-    pub fn way(&self) -> BootMethod {
-        self.handle.way()
+    pub fn boot_method(&self) -> BootMethod {
+        self.handle.boot_method()
     }
 
     /// The ranks of this rank's node, itself included; loads and stores reach their
@@ -207,7 +207,7 @@ impl Runtime {
     /// How much this rank has done over its network so far; `None` in a job of one
     /// node.
     pub fn network_counts(&self) -> Option<NetworkCounts> {
-        self.handle.far().map(|far| far.counts())
+        self.handle.net().map(|net| net.counts())
     }
 }
 

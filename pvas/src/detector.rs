@@ -74,8 +74,8 @@ impl Detector {
         let (stopped, stop) = io::pipe()?;
         let member = member.clone();
         let deaths = launcher.map(|Launcher { deaths, losses }| {
-            member.culprit().expect();
-            losses.into_iter().for_each(|losses| member.culprit().tell_of(losses));
+            member.first_failure().expect();
+            losses.into_iter().for_each(|losses| member.first_failure().tell_of(losses));
             deaths
         });
         let thread = thread::Builder::new().name("tsumugi-detector".into());
@@ -213,7 +213,7 @@ impl DetectorLoop<'_> {
             // The launcher is gone, or this is not its pipe.
             _ => return self.deaths = None,
         };
-        if rank.0 < self.member.size() && self.member.culprit().tell(rank) {
+        if rank.0 < self.member.size() && self.member.first_failure().tell(rank) {
             self.member.declare_lost(rank);
         }
     }
@@ -400,14 +400,14 @@ mod tests {
         for rank in [7_u32, 1, 0] {
             io::Write::write_all(&mut launcher, &rank.to_le_bytes()).unwrap();
         }
-        assert_eq!(members[0].culprit().wait(), Some(Rank(1)));
+        assert_eq!(members[0].first_failure().wait(), Some(Rank(1)));
         until_lost(&members[1]);
         let mut word = [0; 4];
         told.read_exact(&mut word).unwrap();
         assert_eq!(word, 1_u32.to_le_bytes(), "the report comes before the rank is declared lost");
         // The drop returns only if all waits are interrupted.
         drop(detector);
-        assert_eq!(members[0].control().lot().lost(), Some(Rank(1)));
+        assert_eq!(members[0].control().parking_lot().lost(), Some(Rank(1)));
         children.iter_mut().for_each(kill);
     }
 }

@@ -6,8 +6,8 @@
 //!
 //! All ULTs of a scope run on one scheduler. If a ULT of that scheduler has the
 //! scope, the end of the scheduler cuts off both, and the scope never ends. If
-//! another thread has the scope, the scope is a guest of the scheduler, which does
-//! not end before the scope: see [`guests`](crate::sched::guests).
+//! another thread has the scope, the scope is an outside scope of the scheduler, which
+//! does not end before the scope: see [`outside_scopes`](crate::sched::outside_scopes).
 //!
 //! ```text
 //!   Reserved ──spawn──► Kept ──the scope ends──► Reaping ──the ULT has──► Ended
@@ -26,7 +26,7 @@ use crate::park::{Here, ult};
 use crate::sched::Spawner;
 use crate::sched::assert_may_block;
 use crate::sched::current;
-use crate::sched::guests::GuestScope;
+use crate::sched::outside_scopes::OutsideScope;
 use crate::sched::shared::SchedulerShared;
 use crate::slab::TaskSlot;
 use crate::sync::{Condvar, Mutex};
@@ -147,14 +147,14 @@ impl Spawner {
             assert!(worker.current().is_some(), "scope: {ON_OS_STACK}");
             return run(host, f);
         }
-        let guest = GuestScope::new();
-        // SAFETY: the guest stays on this stack, and leaves below.
-        if !unsafe { shared.enter(&guest) } {
+        let outside = OutsideScope::new();
+        // SAFETY: the outside scope stays on this stack, and leaves below.
+        if !unsafe { shared.enter(&outside) } {
             return run(Host::Ended, f);
         }
         let outcome = catch(|| run(host, f));
-        // SAFETY: the guest has entered above.
-        unsafe { shared.leave(&guest) };
+        // SAFETY: the outside scope has entered above.
+        unsafe { shared.leave(&outside) };
         outcome.unwrap_or_else(|panic| resume(panic))
     }
 
@@ -163,8 +163,8 @@ impl Spawner {
     #[doc(hidden)]
     pub fn wait_for_scopes(&self) {
         let reason = Reason::new("scopes");
-        // SAFETY: the last guest to leave takes the waker out and uses it.
-        unsafe { Here.sleep(reason, &mut |waker| self.shared.guests.wait(waker)) };
+        // SAFETY: the last outside scope to leave takes the waker out and uses it.
+        unsafe { Here.sleep(reason, &mut |waker| self.shared.outside_scopes.wait(waker)) };
     }
 }
 

@@ -58,7 +58,7 @@ pub enum BootEnv {
     /// Rank and size, and the addresses of a server.
     Tcp {
         /// The way, with the launcher that set the variables.
-        way: BootMethod,
+        method: BootMethod,
         /// This rank.
         rank: u32,
         /// The number of ranks.
@@ -71,12 +71,12 @@ pub enum BootEnv {
 
 impl BootEnv {
     /// The way that this is.
-    pub fn way(&self) -> BootMethod {
+    pub fn method(&self) -> BootMethod {
         match self {
             Self::NotARank => BootMethod::Alone,
             Self::Pmi { .. } => BootMethod::Pmi,
             Self::Pmix => BootMethod::Pmix,
-            Self::Tcp { way, .. } => *way,
+            Self::Tcp { method, .. } => *method,
         }
     }
 }
@@ -237,24 +237,24 @@ const LAUNCHERS: &[Launcher] = &[
 impl Launcher {
     fn found(&self, lookup: Lookup<'_>) -> Result<BootEnv, EnvError> {
         let (rank, size) = rank_of_size(lookup, self.rank, self.size)?;
-        let way = BootMethod::Master(self.name);
+        let method = BootMethod::Master(self.name);
         let addresses = match (lookup(MASTER), size) {
             (_, 1) => Vec::new(),
             (Some(text), _) => list(MASTER, &text)?,
             (None, _) => vec![(self.master)(lookup)?],
         };
-        Ok(BootEnv::Tcp { way, rank, size, addresses })
+        Ok(BootEnv::Tcp { method, rank, size, addresses })
     }
 }
 
 fn own(lookup: Lookup<'_>) -> Result<BootEnv, EnvError> {
     let (rank, size) = rank_of_size(lookup, RANK, SIZE)?;
-    let (way, name) = match lookup(SERVER) {
+    let (method, name) = match lookup(SERVER) {
         Some(_) => (BootMethod::Server, SERVER),
         None => (BootMethod::Master("TSUMUGI_RANK"), MASTER),
     };
     let addresses = list(name, &lookup(name).unwrap_or_default())?;
-    Ok(BootEnv::Tcp { way, rank, size, addresses })
+    Ok(BootEnv::Tcp { method, rank, size, addresses })
 }
 
 /// The address for torchrun. If torchrun's agent listens on the port itself, the

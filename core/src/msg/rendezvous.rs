@@ -54,7 +54,7 @@ impl MessageMachine<'_> {
         let source = entry.source as usize;
         let can_ask = is_fetched
             && matches!(result, Err(RequestError::Failed { .. }))
-            && (self.tables.peers[source].far || entry.by_kernel);
+            && (self.tables.peers[source].remote || entry.by_kernel);
         if mutate!("msg_fetch_given_up": can_ask => false) {
             entry.by_kernel = false;
             return self.ask_for(wire, index, source);
@@ -76,10 +76,10 @@ impl MessageMachine<'_> {
     /// Returns the job for all bytes of a request.
     fn whole(&self, index: usize) -> CopyJob {
         let entry = &self.tables.requests[index];
-        let far = entry.far.expect("a copy has both addresses");
+        let peer_at = entry.peer_at.expect("a copy has both addresses");
         let is_fetched = matches!(entry.state, RequestState::Fetching | RequestState::Helping);
         let peer = PeerIndex(if is_fetched { entry.source } else { entry.peer });
-        let (from, to) = if is_fetched { (far, entry.at) } else { (entry.at, far) };
+        let (from, to) = if is_fetched { (peer_at, entry.at) } else { (entry.at, peer_at) };
         let nt_from = self.tables.peers[peer.0 as usize].thresholds.nt_from;
         let len = entry.fitting();
         let split = match (entry.both, entry.state) {
@@ -146,7 +146,7 @@ impl MessageMachine<'_> {
         (index, bytes): (usize, u64),
     ) {
         let entry = &mut self.tables.requests[index];
-        if self.tables.peers[from].far || !(entry.moved..=entry.fitting()).contains(&bytes) {
+        if self.tables.peers[from].remote || !(entry.moved..=entry.fitting()).contains(&bytes) {
             self.counts.dropped += 1;
             return;
         }
@@ -161,8 +161,8 @@ impl MessageMachine<'_> {
         let entry = &mut self.tables.requests[index];
         let peer = &self.tables.peers[entry.source as usize];
         let is_long = entry.fitting() >= peer.thresholds.kernel_from.into();
-        entry.by_kernel = by_kernel && is_long && !entry.in_reach && !in_reach && !peer.far;
-        entry.far = (in_reach || entry.by_kernel).then_some(at);
+        entry.by_kernel = by_kernel && is_long && !entry.in_reach && !in_reach && !peer.remote;
+        entry.peer_at = (in_reach || entry.by_kernel).then_some(at);
     }
 
     /// Begins to move the bytes of a message that lies with its sender and has
@@ -171,18 +171,18 @@ impl MessageMachine<'_> {
         let source = self.tables.requests[index].source as usize;
         self.tables.requests[index].state = RequestState::Fetching;
         if self.tables.peers[source].lost {
-            let rank = PeerIndex(source as u32);
-            return self.end(index, Some(RequestError::PeerLost { peer: rank }));
+            let peer = PeerIndex(source as u32);
+            return self.end(index, Some(RequestError::PeerLost { peer }));
         }
         let entry = &self.tables.requests[index];
-        let peer = &self.tables.peers[source];
-        let ask_from = if peer.far { u32::MAX } else { peer.thresholds.ask_from };
+        let record = &self.tables.peers[source];
+        let ask_from = if record.remote { u32::MAX } else { record.thresholds.ask_from };
         if entry.fitting() == 0 {
             self.close(wire, index, DuePacket::Fin);
         } else if self.splits_found(wire, index) {
             self.tables.requests[index].both = SplitProgress::Copying;
             self.ask_for(wire, index, source);
-        } else if entry.far.is_none() || entry.in_reach && entry.fitting() >= ask_from.into() {
+        } else if entry.peer_at.is_none() || entry.in_reach && entry.fitting() >= ask_from.into() {
             self.ask_for(wire, index, source);
         } else {
             self.copy_or_queue(wire, index, DuePacket::Fin);
@@ -192,8 +192,8 @@ impl MessageMachine<'_> {
     /// Requests the bytes from the sender.
     fn ask_for<W: LaneTransport>(&mut self, wire: &mut W, index: usize, source: usize) {
         if self.tables.peers[source].lost {
-            let rank = PeerIndex(source as u32);
-            return self.end(index, Some(RequestError::PeerLost { peer: rank }));
+            let peer = PeerIndex(source as u32);
+            return self.end(index, Some(RequestError::PeerLost { peer }));
         }
         self.tables.requests[index].state = RequestState::Coming;
         self.queue_packet(index, source, DuePacket::Cts);
@@ -203,10 +203,10 @@ impl MessageMachine<'_> {
     /// Pushes packets of requests that found no room before.
     pub(super) fn push_dues<W: LaneTransport>(&mut self, wire: &mut W, to: usize) -> bool {
         let mut has_moved = false;
-        let rank = PeerIndex(to as u32);
+        let peer = PeerIndex(to as u32);
         let mut at = self.tables.peers[to].dues.first();
         while let Some(index) = at
-            && self.has_lines(wire, rank, 1)
+            && self.has_lines(wire, peer, 1)
         {
             at = IndexList::<1>::after(self.tables.requests, index);
             let entry = self.tables.requests[index];
@@ -250,7 +250,7 @@ impl MessageMachine<'_> {
                 }
                 DuePacket::Nothing => unreachable!("request {index} has no packet to send"),
             };
-            wire.push(rank, &packet, PacketLoad::Empty);
+            wire.push(peer, &packet, PacketLoad::Empty);
             has_moved = true;
             self.paid(index, to);
             match entry.due {
@@ -309,7 +309,7 @@ impl MessageMachine<'_> {
         entry.remote = packet.tag;
         entry.size = packet.a.min(entry.len);
         if packet.has(Packet::IN_REACH) {
-            entry.far = Some(packet.b);
+            entry.peer_at = Some(packet.b);
             if packet.has(Packet::SPLIT) {
                 return self.send_part(index);
             }
@@ -354,7 +354,7 @@ impl MessageMachine<'_> {
     fn stream<W: LaneTransport>(&mut self, wire: &mut W, index: usize) -> bool {
         let mut has_moved = false;
         let to = self.tables.requests[index].peer as usize;
-        let rank = PeerIndex(to as u32);
+        let peer = PeerIndex(to as u32);
         loop {
             let entry = &self.tables.requests[index];
             let len = (entry.size - entry.moved).min(u64::from(self.shape.slot_bytes));
@@ -363,17 +363,17 @@ impl MessageMachine<'_> {
                 self.end(index, None);
                 return true;
             }
-            if !self.has_lines(wire, rank, 1) {
+            if !self.has_lines(wire, peer, 1) {
                 return has_moved;
             }
-            let mut slots = self.take_slots(wire, rank, len, 0);
+            let mut slots = self.take_slots(wire, peer, len, 0);
             if slots.is_none() {
-                self.starve(wire, rank);
-                slots = self.take_slots(wire, rank, len, 0);
+                self.starve(wire, peer);
+                slots = self.take_slots(wire, peer, len, 0);
             }
             let Some(slots) = slots else { return has_moved };
             let entry = &mut self.tables.requests[index];
-            wire.write_slots(rank, slots, entry.at + entry.moved, len);
+            wire.write_slots(peer, slots, entry.at + entry.moved, len);
             let packet = Packet {
                 id: entry.remote,
                 a: entry.moved,
@@ -381,7 +381,7 @@ impl MessageMachine<'_> {
                 ..Packet::new(PacketKind::Data)
             };
             entry.moved += len;
-            wire.push(rank, &packet, PacketLoad::Empty);
+            wire.push(peer, &packet, PacketLoad::Empty);
             has_moved = true;
         }
     }
@@ -390,8 +390,8 @@ impl MessageMachine<'_> {
         let entry = &self.tables.requests[index];
         // Only fetched bytes come from another node: a sender never gets the
         // address of a buffer there.
-        let is_far = due == DuePacket::Fin && self.tables.peers[entry.source as usize].far;
-        let may_fail = is_far || entry.by_kernel;
+        let is_remote = due == DuePacket::Fin && self.tables.peers[entry.source as usize].remote;
+        let may_fail = is_remote || entry.by_kernel;
         if entry.fitting() > COPY_BYTES_MAX || may_fail {
             self.jobs.push(self.tables.requests, index);
             mutate!("msg_fetch_ends_early": {} => if may_fail {
@@ -406,16 +406,16 @@ impl MessageMachine<'_> {
     /// Closes a request, for which only the last packet is left to send.
     pub(super) fn close<W: LaneTransport>(&mut self, wire: &mut W, index: usize, due: DuePacket) {
         let entry = &mut self.tables.requests[index];
-        let peer = if due == DuePacket::Fin { entry.source } else { entry.peer } as usize;
-        if self.tables.peers[peer].lost {
-            let rank = PeerIndex(peer as u32);
+        let to = if due == DuePacket::Fin { entry.source } else { entry.peer } as usize;
+        if self.tables.peers[to].lost {
+            let peer = PeerIndex(to as u32);
             let is_here = due == DuePacket::Fin && entry.error.is_none();
-            let error = if is_here { None } else { Some(RequestError::PeerLost { peer: rank }) };
+            let error = if is_here { None } else { Some(RequestError::PeerLost { peer }) };
             return self.end(index, error);
         }
         entry.state = RequestState::Closing;
-        self.queue_packet(index, peer, due);
-        self.push_dues(wire, peer);
+        self.queue_packet(index, to, due);
+        self.push_dues(wire, to);
     }
 
     /// Notes that the packet that was due is in the lane.

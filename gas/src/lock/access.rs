@@ -32,8 +32,8 @@ use tsumugi_core::mutate;
 use tsumugi_core::op::Op;
 use tsumugi_core::signal::Until;
 
-/// The place where all accesses of one rank enter and leave. Two doors are equal if
-/// they will do the same.
+/// The place where all accesses of one rank enter and leave. Two memberships are equal
+/// if they will do the same.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RankMembership {
     entry: GroupMember,
@@ -91,7 +91,7 @@ enum AccessStage {
 }
 
 impl RankMembership {
-    /// The door of `rank`, without accesses.
+    /// The membership of `rank`, without accesses.
     pub const fn new(plan: &LockPlan, rank: Rank) -> Self {
         Self { entry: GroupMember::new(plan.tree, rank), holds: 0, side: GroupSide::All }
     }
@@ -139,36 +139,36 @@ impl WindowAccess {
     /// If the access does not rest.
     pub fn begin(
         &mut self,
-        door: &mut RankMembership,
+        membership: &mut RankMembership,
         want: Want,
         node: NodeId,
     ) -> Result<(), AccessRefused> {
         assert!(self.stage == AccessStage::Rest, "begin of an access that does not rest: {self:?}");
         let side = self.side_of(want);
         if self.plan.design == LockDesign::Global
-            && door.holds > 0
-            && (side, door.side) != (Some(GroupSide::All), GroupSide::All)
+            && membership.holds > 0
+            && (side, membership.side) != (Some(GroupSide::All), GroupSide::All)
         {
             return Err(AccessRefused::OneLock);
         }
         if let Some(side) = side
-            && door.holds > 0
-            && door.side != side
+            && membership.holds > 0
+            && membership.side != side
         {
-            return Err(AccessRefused::OtherSide { side: door.side });
+            return Err(AccessRefused::OtherSide { side: membership.side });
         }
         self.want = want;
-        let is_counted = door.holds > 0;
+        let is_counted = membership.holds > 0;
         if let Some(side) = side {
-            door.side = side;
-            door.holds += 1;
+            membership.side = side;
+            membership.holds += 1;
         }
         let lock = self.lock();
         match self.plan.design {
             LockDesign::Tree if side.is_some() => {
                 self.claim = LockClaim::new(lock, node);
                 self.goes_to(AccessStage::Entering);
-                self.go_on(door);
+                self.go_on(membership);
             }
             LockDesign::Tree | LockDesign::Global => {
                 self.claim = LockClaim::new(lock, node);
@@ -192,7 +192,7 @@ impl WindowAccess {
     /// # Panics
     ///
     /// If nothing is held.
-    pub fn release(&mut self, door: &mut RankMembership) {
+    pub fn release(&mut self, membership: &mut RankMembership) {
         assert!(
             self.stage == AccessStage::Held,
             "release of an access that holds nothing: {self:?}"
@@ -200,24 +200,24 @@ impl WindowAccess {
         self.goes_to(AccessStage::Releasing);
         if self.plan.design == LockDesign::TwoLevel {
             let held = u32::from(self.side_of(self.want).is_some());
-            door.holds -= held;
-            return self.backoff.release(door.holds == 0);
+            membership.holds -= held;
+            return self.backoff.release(membership.holds == 0);
         }
         if self.plan.design == LockDesign::Tree && self.want == Want::All {
-            return self.leaves(door);
+            return self.leaves(membership);
         }
         if self.plan.design == LockDesign::Global {
-            door.holds -= 1;
+            membership.holds -= 1;
         }
         self.claim.release();
     }
 
     /// The next operation to post, with remote completion. A caller that cannot post
     /// it at once must keep it.
-    pub fn poll_op(&mut self, door: &mut RankMembership) -> Option<(StepId, Op)> {
-        self.go_on(door);
+    pub fn poll_op(&mut self, membership: &mut RankMembership) -> Option<(StepId, Op)> {
+        self.go_on(membership);
         let (id, op) = match self.stage {
-            AccessStage::Entering | AccessStage::Leaving => door.entry.poll_op(),
+            AccessStage::Entering | AccessStage::Leaving => membership.entry.poll_op(),
             AccessStage::Claiming | AccessStage::Releasing
                 if self.plan.design == LockDesign::TwoLevel =>
             {
@@ -233,41 +233,43 @@ impl WindowAccess {
     /// operation is ignored.
     pub fn handle_completed(
         &mut self,
-        door: &mut RankMembership,
+        membership: &mut RankMembership,
         id: StepId,
         result: Result<u64, AddrError>,
     ) {
-        let Some(step) = self.step(door).filter(|&step| self.number(step) == id) else { return };
+        let Some(step) = self.step(membership).filter(|&step| self.number(step) == id) else {
+            return;
+        };
         match self.stage {
             AccessStage::Entering | AccessStage::Leaving => {
-                door.entry.handle_completed(step, result)
+                membership.entry.handle_completed(step, result)
             }
             _ if self.plan.design == LockDesign::TwoLevel => {
                 self.backoff.handle_completed(step, result)
             }
             _ => self.claim.handle_completed(step, result),
         }
-        self.go_on(door);
+        self.go_on(membership);
     }
 
     /// The operation that is posted and has not ended.
-    pub fn under_way(&self, door: &RankMembership) -> Option<StepId> {
-        self.step(door).map(|step| self.number(step))
+    pub fn under_way(&self, membership: &RankMembership) -> Option<StepId> {
+        self.step(membership).map(|step| self.number(step))
     }
 
     /// The same operation, by the number of the part that posted it.
-    fn step(&self, door: &RankMembership) -> Option<StepId> {
+    fn step(&self, membership: &RankMembership) -> Option<StepId> {
         match self.stage {
-            AccessStage::Entering | AccessStage::Leaving => door.entry.under_way(),
+            AccessStage::Entering | AccessStage::Leaving => membership.entry.under_way(),
             _ if self.plan.design == LockDesign::TwoLevel => self.backoff.under_way(),
             _ => self.claim.under_way(),
         }
     }
 
     /// What ends the wait, if the access waits.
-    pub fn waits_for(&self, door: &RankMembership) -> Option<AccessWait> {
+    pub fn waits_for(&self, membership: &RankMembership) -> Option<AccessWait> {
         let word = match self.stage {
-            AccessStage::Entering => door.entry.waits_for(),
+            AccessStage::Entering => membership.entry.waits_for(),
             _ if self.plan.design == LockDesign::TwoLevel => {
                 return self.backoff.pause_ns().map(AccessWait::Pause);
             }
@@ -277,22 +279,22 @@ impl WindowAccess {
     }
 
     /// Handles that the word has the value `value`, or that the pause is over.
-    pub fn handle_wake(&mut self, door: &mut RankMembership, value: u64) {
+    pub fn handle_wake(&mut self, membership: &mut RankMembership, value: u64) {
         match self.stage {
-            AccessStage::Entering => door.entry.handle_word(value),
+            AccessStage::Entering => membership.entry.handle_word(value),
             _ if self.plan.design == LockDesign::TwoLevel => self.backoff.handle_pause(),
             _ => self.claim.handle_word(value),
         }
-        self.go_on(door);
+        self.go_on(membership);
     }
 
     /// Handles the death of a rank: a wait may never end, so it ends with an error
     /// that names the rank.
-    pub fn handle_lost(&mut self, door: &mut RankMembership, rank: Rank) {
+    pub fn handle_lost(&mut self, membership: &mut RankMembership, rank: Rank) {
         self.claim.handle_lost(rank);
         self.backoff.handle_lost(rank);
-        door.handle_lost(rank);
-        self.go_on(door);
+        membership.handle_lost(rank);
+        self.go_on(membership);
     }
 
     /// The result, when the lock is held or given back; `None` on the way there.
@@ -348,20 +350,20 @@ impl WindowAccess {
         self.claim.begin(mode);
     }
 
-    fn leaves(&mut self, door: &mut RankMembership) {
-        door.holds -= 1;
-        if mutate!("group_left_while_held": door.holds > 0 => false) {
+    fn leaves(&mut self, membership: &mut RankMembership) {
+        membership.holds -= 1;
+        if mutate!("group_left_while_held": membership.holds > 0 => false) {
             self.goes_to(AccessStage::Rest);
         } else {
             self.goes_to(AccessStage::Leaving);
-            door.entry.leave();
+            membership.entry.leave();
         }
     }
 
     /// Goes to the next stage, if a stage has ended.
-    fn go_on(&mut self, door: &mut RankMembership) {
-        match (self.stage, door.entry.place()) {
-            (AccessStage::Entering, MemberPlace::Out) => door.entry.enter(door.side),
+    fn go_on(&mut self, membership: &mut RankMembership) {
+        match (self.stage, membership.entry.place()) {
+            (AccessStage::Entering, MemberPlace::Out) => membership.entry.enter(membership.side),
             (AccessStage::Entering, MemberPlace::In) if self.want == Want::All => {
                 self.goes_to(AccessStage::Held)
             }
@@ -370,12 +372,12 @@ impl WindowAccess {
             (AccessStage::Entering | AccessStage::Leaving, MemberPlace::Failed(error)) => {
                 self.goes_to(AccessStage::Failed(error));
             }
-            (AccessStage::Claiming | AccessStage::Releasing, _) => self.settle(door),
+            (AccessStage::Claiming | AccessStage::Releasing, _) => self.settle(membership),
             _ => {}
         }
     }
 
-    fn settle(&mut self, door: &mut RankMembership) {
+    fn settle(&mut self, membership: &mut RankMembership) {
         let is_asking = self.stage == AccessStage::Claiming;
         if self.plan.design == LockDesign::TwoLevel {
             match self.backoff.poll_done() {
@@ -390,7 +392,7 @@ impl WindowAccess {
             ClaimStatus::Held if is_asking => self.goes_to(AccessStage::Held),
             ClaimStatus::Resting(ClaimEnd::Released) if !is_asking => {
                 if self.plan.design == LockDesign::Tree && self.side_of(self.want).is_some() {
-                    self.leaves(door);
+                    self.leaves(membership);
                 } else {
                     self.goes_to(AccessStage::Rest);
                 }
@@ -446,50 +448,50 @@ mod tests {
 
     /// A rank begins to leave with the end of its last access.
     #[test]
-    fn a_door_is_left_by_the_last_access() {
+    fn a_membership_is_left_by_the_last_access() {
         let plan = plan();
-        let mut door = RankMembership::new(&plan, Rank(1));
+        let mut membership = RankMembership::new(&plan, Rank(1));
         let mut accesses = [WindowAccess::new(plan), WindowAccess::new(plan)];
-        let finds = |access: &mut WindowAccess, door: &mut RankMembership, old| {
-            let (id, _) = access.poll_op(door).expect("the access has an operation");
-            access.handle_completed(door, id, Ok(old));
+        let finds = |access: &mut WindowAccess, membership: &mut RankMembership, old| {
+            let (id, _) = access.poll_op(membership).expect("the access has an operation");
+            access.handle_completed(membership, id, Ok(old));
         };
         for access in &mut accesses {
-            access.begin(&mut door, Want::All, NodeId::NONE).unwrap();
+            access.begin(&mut membership, Want::All, NodeId::NONE).unwrap();
         }
         // The side is open.
-        finds(&mut accesses[0], &mut door, 1);
-        accesses[1].poll_op(&mut door);
+        finds(&mut accesses[0], &mut membership, 1);
+        accesses[1].poll_op(&mut membership);
         assert!(accesses.iter().all(WindowAccess::is_held));
         for (index, holds) in [(1, 1), (0, 0)] {
-            assert!(!door.is_leaving());
-            accesses[index].release(&mut door);
-            assert_eq!(door.holds(), holds);
+            assert!(!membership.is_leaving());
+            accesses[index].release(&mut membership);
+            assert_eq!(membership.holds(), holds);
         }
-        assert!(door.is_leaving());
-        finds(&mut accesses[0], &mut door, 0);
-        assert!(!door.is_leaving() && accesses.iter().all(|one| one.poll_done().is_some()));
+        assert!(membership.is_leaving());
+        finds(&mut accesses[0], &mut membership, 0);
+        assert!(!membership.is_leaving() && accesses.iter().all(|one| one.poll_done().is_some()));
     }
 
     /// The caller need not ask for an operation to learn that it waits no more.
     #[test]
     fn an_access_that_is_let_in_is_held_at_once() {
         let plan = plan();
-        let mut door = RankMembership::new(&plan, Rank(1));
+        let mut membership = RankMembership::new(&plan, Rank(1));
         let [mut first, mut second] = [WindowAccess::new(plan), WindowAccess::new(plan)];
-        first.begin(&mut door, Want::All, NodeId::NONE).unwrap();
+        first.begin(&mut membership, Want::All, NodeId::NONE).unwrap();
         // The side is shut: the access asks, and waits.
-        while let Some((id, _)) = first.poll_op(&mut door) {
-            first.handle_completed(&mut door, id, Ok(0));
+        while let Some((id, _)) = first.poll_op(&mut membership) {
+            first.handle_completed(&mut membership, id, Ok(0));
         }
-        let Some(AccessWait::Word(_, Until::Equal(granted))) = first.waits_for(&door) else {
+        let Some(AccessWait::Word(_, Until::Equal(granted))) = first.waits_for(&membership) else {
             panic!("{first:?} does not wait");
         };
-        first.handle_wake(&mut door, granted + 1);
+        first.handle_wake(&mut membership, granted + 1);
         assert!(!first.is_held(), "the word has another value");
-        first.handle_wake(&mut door, granted);
+        first.handle_wake(&mut membership, granted);
         assert!(first.is_held());
-        second.begin(&mut door, Want::All, NodeId::NONE).unwrap();
+        second.begin(&mut membership, Want::All, NodeId::NONE).unwrap();
         assert!(second.is_held(), "the rank is inside");
     }
 }

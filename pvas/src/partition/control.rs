@@ -43,7 +43,7 @@ pub struct ControlBlock {
     header: PartitionHeader,
     life: CachePadded<RankStatus>,
     regions: CachePadded<RegionTable<REGIONS_MAX>>,
-    lot: CachePadded<ParkingLot>,
+    parking_lot: CachePadded<ParkingLot>,
     bells: DoorbellSet,
     /// Incremented by every worker that wakes.
     activity: CachePadded<AtomicU64>,
@@ -165,8 +165,8 @@ impl ControlBlock {
 
     /// The table of the rank's waiters, through which peers notify them.
     #[inline(always)]
-    pub fn lot(&self) -> &ParkingLot {
-        &self.lot
+    pub fn parking_lot(&self) -> &ParkingLot {
+        &self.parking_lot
     }
 
     /// The doorbells of the rank's workers.
@@ -270,7 +270,7 @@ impl ControlBlock {
             ("header", std::mem::offset_of!(ControlBlock, life)),
             ("life", size_of::<CachePadded<RankStatus>>()),
             ("region table", size_of::<CachePadded<RegionTable<REGIONS_MAX>>>()),
-            ("lot", size_of::<CachePadded<ParkingLot>>()),
+            ("parking lot", size_of::<CachePadded<ParkingLot>>()),
             ("bells", size_of::<DoorbellSet>()),
             ("activity", size_of::<CachePadded<AtomicU64>>()),
             ("card", size_of::<CachePadded<Boot>>()),
@@ -333,7 +333,7 @@ const LAYOUT: u64 = digest(&[
     size_of::<RankStatus>(),
     std::mem::offset_of!(ControlBlock, life),
     std::mem::offset_of!(ControlBlock, regions),
-    std::mem::offset_of!(ControlBlock, lot),
+    std::mem::offset_of!(ControlBlock, parking_lot),
     std::mem::offset_of!(ControlBlock, bells),
     std::mem::offset_of!(ControlBlock, activity),
     std::mem::offset_of!(ControlBlock, boot),

@@ -1,30 +1,30 @@
 //! Heartbeats: which of the other nodes are still alive.
 //!
 //! ```text
-//!  first rank of a node ── beat, every 250 ms, and at once ──► first rank of
-//!                          when a rank of it has died          each other one
+//!  first rank of a node ── heartbeat, every 250 ms, and at once ──► first rank of
+//!                          when a rank of it has died               each other one
 //!                          (with the dead ranks)
 //!  nothing for 1.5 times the limit ─► the node is given up: its death is declared
 //!                                    on this node, and it is sent a notice, see
 //!                                    `silence`
 //! ```
 //!
-//! Each second beat is as long as a packet may be. A path that loses long packets
+//! Each second heartbeat is as long as a packet may be. A path that loses long packets
 //! silently, where one hop has a smaller maximum than the ends assume, would let
-//! short beats pass while no data arrive. A packet that the network has lost holds
-//! up all later packets to the same peer, so the loss of a long beat makes its node
-//! silent.
+//! short heartbeats pass while no data arrive. A packet that the network has lost holds
+//! up all later packets to the same peer, so the loss of a long heartbeat makes its
+//! node silent.
 //!
 //! When the first rank of a node has died, the whole node is lost; the next rank of
-//! it that is alive sends the beat that reports this. Packets from a rank that was
+//! it that is alive sends the heartbeat that reports this. Packets from a rank that was
 //! declared lost are ignored, except for the notice that its node has given this
 //! node up.
 //!
 //! The poller may find the device's lock taken at each look: on a crowded machine the
-//! holder of the lock is mostly preempted while it holds it. So a beat that found no
-//! room is sent by the next thread that has the device. And a node with a late beat
-//! is not yet silent: any packet of its first rank shows that the node is alive, and
-//! it is not given up before the device was found empty some times.
+//! holder of the lock is mostly preempted while it holds it. So a heartbeat that found
+//! no room is sent by the next thread that has the device. And a node with a late
+//! heartbeat is not yet silent: any packet of its first rank shows that the node is
+//! alive, and it is not given up before the device was found empty some times.
 
 use super::silence::{LOOK, Rule, Silence, SilenceVerdict};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -35,50 +35,50 @@ use tsumugi_core::sync::{AtomicBool, Ordering};
 use tsumugi_pvas::{Member, Nodes};
 
 /// The state of a rank about the other nodes. Only the first rank of a node sends
-/// beats, and only it has tables for them.
+/// heartbeats, and only it has tables for them.
 pub(super) struct Heartbeats {
     is_first: bool,
     begun: Instant,
     limit: Duration,
-    /// Bytes of a long beat.
+    /// Bytes of a long heartbeat.
     long: usize,
     state: Mutex<HeartbeatState>,
-    /// A beat that is due found no room, or no packet of a node has come for longer
-    /// than normal.
+    /// A heartbeat that is due found no room, or no packet of a node has come for
+    /// longer than normal.
     needs_look: AtomicBool,
 }
 
 struct HeartbeatState {
-    /// The first rank of each node; empty on ranks that do not send beats.
+    /// The first rank of each node; empty on ranks that do not send heartbeats.
     firsts: Box<[Rank]>,
     silence: Silence,
-    /// For each node, whether the current beat was sent to it.
+    /// For each node, whether the current heartbeat was sent to it.
     sent: Box<[bool]>,
     is_due: bool,
-    /// How many beats were begun so far.
+    /// How many heartbeats were begun so far.
     count: u32,
     is_late: bool,
     /// Nodes that are given up and to which the notice of that was not sent yet.
     untold: Vec<u32>,
-    /// How many dead ranks of this node the last beat named.
+    /// How many dead ranks of this node the last heartbeat named.
     named: usize,
 }
 
 /// The payload of a packet between first ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HeartbeatPacket<'b> {
-    /// A beat, to a node that is alive.
-    Beat(&'b [u8]),
+    /// A heartbeat, to a node that is alive.
+    Heartbeat(&'b [u8]),
     /// A notice to a node that it was given up.
     GivenUp(&'b [u8]),
 }
 
 impl Heartbeats {
-    /// Makes the heartbeats of a rank. A long beat has at most `long` bytes; 0: all
-    /// beats are short.
+    /// Makes the heartbeats of a rank. A long heartbeat has at most `long` bytes; 0:
+    /// all heartbeats are short.
     pub(super) fn new(member: &Member, limit: Duration, long: usize) -> Self {
         let is_first = member.local() == LocalRank(0);
-        let beats = Self {
+        let heartbeats = Self {
             is_first,
             begun: Instant::now(),
             limit,
@@ -96,9 +96,9 @@ impl Heartbeats {
             needs_look: AtomicBool::new(false),
         };
         if is_first {
-            beats.begin(&mut beats.lock(), member);
+            heartbeats.begin(&mut heartbeats.lock(), member);
         }
-        beats
+        heartbeats
     }
 
     /// Bytes that the first rank of a node keeps for each node.
@@ -138,18 +138,18 @@ impl Heartbeats {
         Duration::from_millis(next.into())
     }
 
-    /// Handles a beat. Returns the ranks of the sender's node that are newly lost;
-    /// `None`: the beat is malformed.
+    /// Handles a heartbeat. Returns the ranks of the sender's node that are newly lost;
+    /// `None`: the heartbeat is malformed.
     pub(super) fn heard(&self, member: &Member, from: Rank, bytes: &[u8]) -> Option<Vec<Rank>> {
         let (node, dead) = parse(member.nodes(), member.node(), from, bytes)?;
         let mut state = self.lock();
-        state.silence.hears_beat(node, self.now());
-        let (mut dead, culprit) = (dead.peekable(), member.culprit());
-        // A beat that names no dead rank declares no rank lost: the first rank may
+        state.silence.hears_heartbeat(node, self.now());
+        let (mut dead, first_failure) = (dead.peekable(), member.first_failure());
+        // A heartbeat that names no dead rank declares no rank lost: the first rank may
         // have sent it before it died. Otherwise the launcher reports which rank has
-        // died first; the next beat names the dead ranks again.
+        // died first; the next heartbeat names the dead ranks again.
         let is_news = dead.peek().is_some();
-        if !is_news || culprit.rank().is_some() || culprit.is_awaited() {
+        if !is_news || first_failure.rank().is_some() || first_failure.is_awaited() {
             return Some(Vec::new());
         }
         let first = member.nodes().ranks_of(node).next();
@@ -188,7 +188,7 @@ impl Heartbeats {
     /// Records that a packet of that rank has come, whatever it contains.
     #[inline]
     pub(super) fn saw(&self, member: &Member, from: Rank) {
-        // Relaxed: if this packet is missed, others follow, or a beat.
+        // Relaxed: if this packet is missed, others follow, or a heartbeat.
         if self.needs_look.load(Ordering::Relaxed) {
             self.saw_late(member, from);
         }
@@ -206,7 +206,7 @@ impl Heartbeats {
         }
     }
 
-    /// Sends beats that found no room before. The thread that has the device calls
+    /// Sends heartbeats that found no room before. The thread that has the device calls
     /// this, when no more packets have come.
     #[inline]
     pub(super) fn help(
@@ -229,14 +229,14 @@ impl Heartbeats {
         }
     }
 
-    /// Whether a beat is due that was not sent. Notices to nodes that were given up
-    /// do not count: such a node may never take its notice.
+    /// Whether a heartbeat is due that was not sent. Notices to nodes that were given
+    /// up do not count: such a node may never take its notice.
     pub(super) fn is_due(&self) -> bool {
         self.lock().is_due
     }
 
-    /// Sends a beat if it is time, and gives up nodes that were silent for too long.
-    /// Returns the ranks of each node that was given up. The caller has taken all
+    /// Sends a heartbeat if it is time, and gives up nodes that were silent for too
+    /// long. Returns the ranks of each node that was given up. The caller has taken all
     /// arrivals before.
     pub(super) fn round(
         &self,
@@ -262,7 +262,7 @@ impl Heartbeats {
             state.silence.hurry(now);
         }
         let round = state.silence.round(now);
-        if round.is_beat {
+        if round.is_heartbeat {
             state.sent.fill(false);
             state.is_due = true;
             state.count = state.count.wrapping_add(1);
@@ -287,7 +287,7 @@ impl Heartbeats {
         lost
     }
 
-    /// Sends beats and notices that are due and were not sent.
+    /// Sends heartbeats and notices that are due and were not sent.
     fn send_due(
         &self,
         state: &mut HeartbeatState,
@@ -307,7 +307,7 @@ impl Heartbeats {
                 all.filter(|((first, _), node)| *node != member.node() && member.is_alive(**first));
             state.is_due = false;
             for ((first, sent), _) in others {
-                *sent = *sent || send(*first, HeartbeatPacket::Beat(&dead));
+                *sent = *sent || send(*first, HeartbeatPacket::Heartbeat(&dead));
                 state.is_due |= !*sent;
             }
         }
@@ -319,8 +319,8 @@ impl Heartbeats {
     }
 }
 
-/// Parses a beat into the sender's node and the ranks that have died there; `None`:
-/// the beat is malformed, or comes from node `own` itself.
+/// Parses a heartbeat into the sender's node and the ranks that have died there;
+/// `None`: the heartbeat is malformed, or comes from node `own` itself.
 pub(super) fn parse<'b>(
     nodes: &Nodes,
     own: u32,
@@ -344,9 +344,9 @@ pub(super) fn parse_told(bytes: &[u8]) -> Option<u32> {
 }
 
 const DEAD_MAX: usize = 64;
-/// One of this many beats is long.
+/// One of this many heartbeats is long.
 const LONG_EVERY: u32 = 2;
-/// The filling of a long beat; no rank has this number.
+/// The filling of a long heartbeat; no rank has this number.
 const FILL: u8 = 0xff;
 
 #[cfg(test)]
@@ -373,18 +373,18 @@ mod tests {
     const LIMIT: Duration = Duration::from_secs(5);
     const LONG: usize = 4000;
 
-    fn beats(member: &Member) -> Heartbeats {
+    fn heartbeats(member: &Member) -> Heartbeats {
         Heartbeats::new(member, LIMIT, LONG + 3)
     }
 
-    /// Moves the clock as if `by` milliseconds had passed without a beat.
-    fn age(beats: &Heartbeats, by: u32) {
-        beats.lock().silence.age(by);
+    /// Moves the clock as if `by` milliseconds had passed without a heartbeat.
+    fn age(heartbeats: &Heartbeats, by: u32) {
+        heartbeats.lock().silence.age(by);
     }
 
     /// Looks as if the device had been found empty often enough.
-    fn look(beats: &Heartbeats, member: &Member) {
-        (0..LOOKS).for_each(|_| beats.help(member, |_, _| true));
+    fn look(heartbeats: &Heartbeats, member: &Member) {
+        (0..LOOKS).for_each(|_| heartbeats.help(member, |_, _| true));
     }
 
     fn rule() -> Rule {
@@ -392,12 +392,12 @@ mod tests {
     }
 
     #[test]
-    fn only_the_first_rank_of_a_node_sends_beats_and_to_first_ranks() {
+    fn only_the_first_rank_of_a_node_sends_heartbeats_and_to_first_ranks() {
         let members = members();
         let mut sent = Vec::new();
         for member in &members {
-            beats(member).round(member, |to, bytes| {
-                sent.push((member.rank(), to, bytes == HeartbeatPacket::Beat(&[])));
+            heartbeats(member).round(member, |to, bytes| {
+                sent.push((member.rank(), to, bytes == HeartbeatPacket::Heartbeat(&[])));
                 true
             });
         }
@@ -405,11 +405,11 @@ mod tests {
     }
 
     #[test]
-    fn a_beat_without_room_is_sent_later_and_once() {
+    fn a_heartbeat_without_room_is_sent_later_and_once() {
         let member = &members()[0];
-        let (beats, mut tries) = (beats(member), 0);
+        let (heartbeats, mut tries) = (heartbeats(member), 0);
         for _ in 0..5 {
-            beats.round(member, |_, _| {
+            heartbeats.round(member, |_, _| {
                 tries += 1;
                 tries == 3
             });
@@ -418,56 +418,56 @@ mod tests {
     }
 
     #[test]
-    fn a_beat_without_room_is_sent_by_the_thread_with_the_device() {
+    fn a_heartbeat_without_room_is_sent_by_the_thread_with_the_device() {
         let member = &members()[0];
-        let (beats, mut sent) = (beats(member), 0);
+        let (heartbeats, mut sent) = (heartbeats(member), 0);
         let mut send = |_: Rank, _: HeartbeatPacket<'_>| {
             sent += 1;
             true
         };
-        beats.help(member, &mut send);
-        beats.round(member, |_, _| false);
-        beats.help(member, &mut send);
-        beats.help(member, &mut send);
-        beats.round(member, &mut send);
-        assert_eq!(sent, 1, "the beat is sent once, when it is due");
+        heartbeats.help(member, &mut send);
+        heartbeats.round(member, |_, _| false);
+        heartbeats.help(member, &mut send);
+        heartbeats.help(member, &mut send);
+        heartbeats.round(member, &mut send);
+        assert_eq!(sent, 1, "the heartbeat is sent once, when it is due");
     }
 
     #[test]
     fn a_packet_of_its_first_rank_keeps_a_node_alive() {
         let members = members();
-        let (beats, Rule { late, given_up, start, .. }) = (beats(&members[0]), rule());
-        age(&beats, start - given_up + late);
-        beats.round(&members[0], |_, _| true);
-        age(&beats, given_up - late);
-        beats.saw(&members[0], Rank(2));
-        look(&beats, &members[0]);
-        beats.round(&members[0], |_, _| true);
+        let (heartbeats, Rule { late, given_up, start, .. }) = (heartbeats(&members[0]), rule());
+        age(&heartbeats, start - given_up + late);
+        heartbeats.round(&members[0], |_, _| true);
+        age(&heartbeats, given_up - late);
+        heartbeats.saw(&members[0], Rank(2));
+        look(&heartbeats, &members[0]);
+        heartbeats.round(&members[0], |_, _| true);
         assert!(members[1].is_alive(Rank(2)), "rank 2 has sent a packet");
-        age(&beats, late);
-        beats.round(&members[0], |_, _| true);
-        age(&beats, given_up - late);
-        beats.saw(&members[0], Rank(3));
-        look(&beats, &members[0]);
-        beats.round(&members[0], |_, _| true);
+        age(&heartbeats, late);
+        heartbeats.round(&members[0], |_, _| true);
+        age(&heartbeats, given_up - late);
+        heartbeats.saw(&members[0], Rank(3));
+        look(&heartbeats, &members[0]);
+        heartbeats.round(&members[0], |_, _| true);
         assert!(!members[1].is_alive(Rank(2)), "only packets of its first rank count");
     }
 
     #[test]
     fn a_silent_node_is_declared_lost_and_notified() {
         let members = members();
-        let (beats, Rule { late, given_up, start, .. }) = (beats(&members[0]), rule());
-        age(&beats, start - given_up + late);
-        beats.round(&members[0], |_, _| true);
+        let (heartbeats, Rule { late, given_up, start, .. }) = (heartbeats(&members[0]), rule());
+        age(&heartbeats, start - given_up + late);
+        heartbeats.round(&members[0], |_, _| true);
         assert!(members[1].is_alive(Rank(3)), "the node may start late");
-        assert_eq!(beats.heard(&members[0], Rank(2), &[]), Some(vec![]));
-        age(&beats, late);
-        beats.round(&members[0], |_, _| true);
-        age(&beats, given_up - late);
-        assert_eq!(beats.round(&members[0], |_, _| true), [[Rank(0); 0]; 0], "no poll yet");
-        look(&beats, &members[0]);
+        assert_eq!(heartbeats.heard(&members[0], Rank(2), &[]), Some(vec![]));
+        age(&heartbeats, late);
+        heartbeats.round(&members[0], |_, _| true);
+        age(&heartbeats, given_up - late);
+        assert_eq!(heartbeats.round(&members[0], |_, _| true), [[Rank(0); 0]; 0], "no poll yet");
+        look(&heartbeats, &members[0]);
         let mut told = Vec::new();
-        let lost = beats.round(&members[0], |to, word| {
+        let lost = heartbeats.round(&members[0], |to, word| {
             told.push((to, word == HeartbeatPacket::GivenUp(&given_up.to_le_bytes())));
             true
         });
@@ -479,60 +479,72 @@ mod tests {
     #[test]
     fn a_rank_that_ends_does_not_wait_for_a_rank_that_was_given_up() {
         let members = members();
-        let (beats, Rule { start, .. }) = (beats(&members[0]), rule());
-        age(&beats, start);
-        beats.round(&members[0], |_, _| false);
-        look(&beats, &members[0]);
-        let lost = beats.round(&members[0], |_, _| false);
+        let (heartbeats, Rule { start, .. }) = (heartbeats(&members[0]), rule());
+        age(&heartbeats, start);
+        heartbeats.round(&members[0], |_, _| false);
+        look(&heartbeats, &members[0]);
+        let lost = heartbeats.round(&members[0], |_, _| false);
         assert_eq!(lost, [[Rank(2), Rank(3)]]);
-        beats.round(&members[0], |_, _| false);
-        assert!(!beats.is_due());
+        heartbeats.round(&members[0], |_, _| false);
+        assert!(!heartbeats.is_due());
     }
 
     #[test]
     fn a_rank_ends_if_a_first_rank_has_given_it_up() {
         let members = members();
-        let beats = beats(&members[0]);
+        let heartbeats = heartbeats(&members[0]);
         let after = 7500_u32.to_le_bytes();
-        assert_eq!(beats.told(&members[0], Rank(2), &after), Some(SilenceVerdict::Ends));
-        assert_eq!(beats.told(&members[0], Rank(3), &after), None, "rank 3 is not a first rank");
-        assert_eq!(beats.told(&members[0], Rank(1), &after), None, "rank 1 is on the own node");
-        assert_eq!(beats.told(&members[0], Rank(2), &after[1..]), None);
+        assert_eq!(heartbeats.told(&members[0], Rank(2), &after), Some(SilenceVerdict::Ends));
+        assert_eq!(
+            heartbeats.told(&members[0], Rank(3), &after),
+            None,
+            "rank 3 is not a first rank"
+        );
+        assert_eq!(
+            heartbeats.told(&members[0], Rank(1), &after),
+            None,
+            "rank 1 is on the own node"
+        );
+        assert_eq!(heartbeats.told(&members[0], Rank(2), &after[1..]), None);
         members[0].declare_lost(Rank(2));
-        beats.lock().silence.leaves(1);
-        assert_eq!(beats.told(&members[0], Rank(2), &after), Some(SilenceVerdict::Stays));
+        heartbeats.lock().silence.leaves(1);
+        assert_eq!(heartbeats.told(&members[0], Rank(2), &after), Some(SilenceVerdict::Stays));
     }
 
     #[test]
     fn deaths_on_the_own_node_are_sent_at_once() {
         let members = members();
-        // No beat is long.
-        let beats = Heartbeats::new(&members[0], LIMIT, 0);
+        // No heartbeat is long.
+        let heartbeats = Heartbeats::new(&members[0], LIMIT, 0);
         let mut told = Vec::new();
         for _ in 0..3 {
-            beats.round(&members[0], |_, word| {
+            heartbeats.round(&members[0], |_, word| {
                 told.push(format!("{word:?}"));
                 true
             });
             members[0].declare_lost(Rank(1));
         }
-        assert_eq!(told, ["Beat([])", "Beat([1, 0, 0, 0])"], "the next beat is not due yet");
+        assert_eq!(
+            told,
+            ["Heartbeat([])", "Heartbeat([1, 0, 0, 0])"],
+            "the next heartbeat is not due yet"
+        );
     }
 
     #[test]
-    fn each_second_beat_is_long_and_has_the_same_content() {
+    fn each_second_heartbeat_is_long_and_has_the_same_content() {
         let members = members();
-        let ours = beats(&members[0]);
+        let ours = heartbeats(&members[0]);
         members[0].declare_lost(Rank(1));
         let mut lengths = Vec::new();
         for _ in 0..4 {
             let now = ours.now();
             ours.lock().silence.hurry(now);
             ours.round(&members[0], |_, word| {
-                let HeartbeatPacket::Beat(bytes) = word else { panic!("{word:?}") };
+                let HeartbeatPacket::Heartbeat(bytes) = word else { panic!("{word:?}") };
                 lengths.push(bytes.len());
                 let nodes = members[0].nodes();
-                let (node, mut dead) = parse(nodes, 1, Rank(0), bytes).expect("a valid beat");
+                let (node, mut dead) = parse(nodes, 1, Rank(0), bytes).expect("a valid heartbeat");
                 assert_eq!((node, dead.next(), dead.next()), (0, Some(Rank(1)), None));
                 true
             });
@@ -543,21 +555,21 @@ mod tests {
     #[test]
     fn the_next_rank_sends_the_death_of_the_first_rank_of_its_node() {
         let members = members();
-        let beats = beats(&members[1]);
+        let heartbeats = heartbeats(&members[1]);
         members[1].declare_lost(Rank(0));
         let mut told = Vec::new();
-        beats.round(&members[1], |to, word| {
+        heartbeats.round(&members[1], |to, word| {
             told.push((to, format!("{word:?}")));
             true
         });
-        assert_eq!(told, [(Rank(2), "Beat([0, 0, 0, 0])".to_owned())]);
+        assert_eq!(told, [(Rank(2), "Heartbeat([0, 0, 0, 0])".to_owned())]);
     }
 
     #[test]
     fn deaths_of_another_node_are_marked() {
         let members = members();
-        let beats = beats(&members[0]);
-        let news = beats.heard(&members[0], Rank(2), &3_u32.to_le_bytes());
+        let heartbeats = heartbeats(&members[0]);
+        let news = heartbeats.heard(&members[0], Rank(2), &3_u32.to_le_bytes());
         assert_eq!(news, Some(vec![Rank(3)]));
         assert!(!members[1].is_alive(Rank(3)) && members[1].is_alive(Rank(2)));
         let filled_in_front = [[FILL; 4], 3_u32.to_le_bytes()].concat();
@@ -568,23 +580,23 @@ mod tests {
             &9_u32.to_le_bytes(),
             &[3; 4 * 65],
         ] {
-            assert_eq!(beats.heard(&members[0], Rank(2), bad), None, "{bad:?}");
+            assert_eq!(heartbeats.heard(&members[0], Rank(2), bad), None, "{bad:?}");
         }
-        assert_eq!(beats.heard(&members[0], Rank(1), &[]), None, "rank 1 is on the own node");
+        assert_eq!(heartbeats.heard(&members[0], Rank(1), &[]), None, "rank 1 is on the own node");
     }
 
     #[test]
-    fn a_beat_that_names_no_rank_loses_none() {
+    fn a_heartbeat_that_names_no_rank_loses_none() {
         let members = members();
         members[0].declare_lost(Rank(2));
-        assert_eq!(beats(&members[0]).heard(&members[0], Rank(2), &[]), Some(vec![]));
-        assert!(members[0].is_alive(Rank(3)), "the beat was sent before its rank died");
+        assert_eq!(heartbeats(&members[0]).heard(&members[0], Rank(2), &[]), Some(vec![]));
+        assert!(members[0].is_alive(Rank(3)), "the heartbeat was sent before its rank died");
     }
 
     #[test]
     fn a_node_whose_first_rank_has_died_is_lost_and_the_first_rank_is_named_first() {
         let members = members();
-        let news = beats(&members[0]).heard(&members[0], Rank(3), &2_u32.to_le_bytes());
+        let news = heartbeats(&members[0]).heard(&members[0], Rank(3), &2_u32.to_le_bytes());
         assert_eq!(news, Some(vec![Rank(2), Rank(3)]));
         assert!(!members[1].is_alive(Rank(3)));
     }

@@ -18,7 +18,7 @@ mod wait;
 mod begin;
 
 pub use drive::{Messages, Under};
-pub use footprint::{far_footprint, footprint, tables_bytes};
+pub use footprint::{footprint, net_footprint, tables_bytes};
 pub use label::{Received, Source, Tags, pattern};
 pub use parcels::{ParcelHandler, Parcels, Unsent};
 pub(crate) use wire::MessageLanes;

@@ -49,7 +49,7 @@ pub struct Am {
     pub(super) member: Member,
     pub(super) direct: Direct,
     /// The carrier of operations to ranks of other nodes, if there are any.
-    pub(super) far: OnceLock<RemoteOps>,
+    pub(super) remote: OnceLock<RemoteOps>,
     pub(super) shape: AmShape,
     pub(super) lanes: &'static [Word],
     /// Regions of the lanes, the staging cells and the landing buffers.
@@ -170,7 +170,7 @@ impl Am {
         Ok(Self {
             member: member.clone(),
             direct,
-            far: OnceLock::new(),
+            remote: OnceLock::new(),
             shape,
             lanes,
             regions: [lanes_region, staging_region, landing_region],
@@ -233,8 +233,8 @@ impl Am {
     pub fn carry_by(&self, carrier: Arc<dyn Carrier>) {
         let (greetings, member) = (self.greetings.clone(), self.member.clone());
         carrier.on_greeting(Box::new(move |from, bytes| greetings.put(from, bytes, &member)));
-        let far = RemoteOps::new(carrier, &self.member, outbound::PLACES);
-        assert!(self.far.set(far).is_ok(), "the carrier is set once");
+        let remote = RemoteOps::new(carrier, &self.member, outbound::PLACES);
+        assert!(self.remote.set(remote).is_ok(), "the carrier is set once");
     }
 
     /// Sets the function that messages for `handler` call.
@@ -251,8 +251,8 @@ impl Am {
         wants_reply: bool,
     ) -> Result<(), SendError> {
         state.machine.check_room(to, wants_reply)?;
-        match self.far.get() {
-            Some(far) if !far.is_near(state.peers.rank(to)) && far.is_full() => {
+        match self.remote.get() {
+            Some(remote) if !remote.is_near(state.peers.rank(to)) && remote.is_full() => {
                 Err(SendError::Busy(Why::NoMemory))
             }
             _ => Ok(()),
@@ -260,8 +260,8 @@ impl Am {
     }
 
     pub(super) fn is_alive(&self, rank: Rank) -> bool {
-        match self.far.get() {
-            Some(far) if !far.is_near(rank) => far.is_alive(rank),
+        match self.remote.get() {
+            Some(remote) if !remote.is_near(rank) => remote.is_alive(rank),
             _ => self.member.control_of(rank).is_alive(),
         }
     }
@@ -278,7 +278,7 @@ impl Service for Am {
             || self.is_stirred.load(Ordering::SeqCst)
             || self.greetings.has_any()
             || self.deaths.has_news(&self.member)
-            || self.far.get().is_some_and(RemoteOps::has_work)
+            || self.remote.get().is_some_and(RemoteOps::has_work)
     }
 
     #[inline]
@@ -298,7 +298,7 @@ impl Service for Am {
     }
 
     fn is_busy(&self) -> bool {
-        self.far.get().is_some() && self.lock().machine.staged() > 0
+        self.remote.get().is_some() && self.lock().machine.staged() > 0
     }
 
     fn until_deadline(&self) -> Option<Duration> {

@@ -36,7 +36,7 @@ impl ControlRegions {
     /// Makes this rank's control region, zeroed and registered.
     pub(super) fn new(
         member: &Member,
-        far: Option<&Arc<NetLayer>>,
+        net: Option<&Arc<NetLayer>>,
         shape: ControlShape,
     ) -> Result<Self, Error> {
         let count = shape.words() + 1;
@@ -46,8 +46,8 @@ impl ControlRegions {
         let region = unsafe {
             member.direct().register_runtime(start, count as u64 * 8, Access::ReadWrite)?
         };
-        if let Some(far) = far {
-            far.register(&region)?;
+        if let Some(net) = net {
+            net.register(&region)?;
         }
         // SAFETY: the block is zeroed and aligned and lives for the rest of the
         // job; it is only accessed as words and by operations.

@@ -32,7 +32,7 @@ use tsumugi_ult::SystemFutex;
 pub struct GlobalDriver {
     pub(super) member: Member,
     pub(super) direct: Direct,
-    pub(super) far: Option<RemoteOps>,
+    pub(super) remote: Option<RemoteOps>,
     pub(super) control: ControlRegions,
     pub(super) cache: TableCache<'static>,
     /// Whether the devices keep the order of a put and the operation posted behind
@@ -89,7 +89,7 @@ impl GlobalDriver {
     /// registered; the keys of the other ranks' regions are not known yet.
     pub fn new(
         member: &Member,
-        far: Option<&Arc<NetLayer>>,
+        net: Option<&Arc<NetLayer>>,
         workers: usize,
         colors: u32,
     ) -> Result<Self, Error> {
@@ -97,18 +97,18 @@ impl GlobalDriver {
         // Each region that there is room for has a name of its own, and can be
         // replaced several times before a name repeats.
         let split = Split::fit(shape.ranks, colors, REGION_BYTES).map_err(Error::program)?;
-        let control = ControlRegions::new(member, far, shape)?;
-        let remote_completion = far.is_none_or(|far| far.remote_completion());
-        let keeps_order = far.is_some_and(|far| far.keeps_order(PART_BYTES));
-        let ordered_bytes = if keeps_order { PART_BYTES } else { far.map_or(0, |_| JOINED_BYTES) };
-        let carried_bytes = far.map_or(0, |far| far.carried_bytes_max());
+        let control = ControlRegions::new(member, net, shape)?;
+        let remote_completion = net.is_none_or(|net| net.remote_completion());
+        let keeps_order = net.is_some_and(|net| net.keeps_order(PART_BYTES));
+        let ordered_bytes = if keeps_order { PART_BYTES } else { net.map_or(0, |_| JOINED_BYTES) };
+        let carried_bytes = net.map_or(0, |net| net.carried_bytes_max());
         let device = (remote_completion, ordered_bytes, carried_bytes);
         let (machine, tables) = machine(member, shape, split, &control, device, workers);
-        let carried = far.map(|far| RemoteOps::new(far.clone(), member, shape.flights as usize));
+        let carried = net.map(|net| RemoteOps::new(net.clone(), member, shape.flights as usize));
         Ok(Self {
             member: member.clone(),
             direct: member.direct(),
-            far: carried,
+            remote: carried,
             control,
             cache: machine.cache(),
             keeps_order,
@@ -200,9 +200,9 @@ impl GlobalDriver {
             for event in ended.iter_mut().filter_map(Option::take) {
                 state.machine.handle(event, self.deadline.now());
             }
-            if let Some(far) = &self.far {
+            if let Some(remote) = &self.remote {
                 let now = self.deadline.now();
-                done += far.take_ended(|tag, result| {
+                done += remote.take_ended(|tag, result| {
                     state.machine.handle(MachineEvent::Completed { tag, result }, now);
                 });
             }
@@ -271,7 +271,7 @@ impl Service for GlobalDriver {
         let event = if has_rung || has_died { MachineEvent::Rang } else { MachineEvent::Tick };
         state.machine.handle(event, self.deadline.now());
         drop(state);
-        let begun = self.far.as_ref().map_or(0, RemoteOps::offer_again);
+        let begun = self.remote.as_ref().map_or(0, RemoteOps::offer_again);
         self.drive() + begun > 0
     }
 
@@ -280,7 +280,7 @@ impl Service for GlobalDriver {
     fn has_work(&self) -> bool {
         self.control.bell().load(Ordering::SeqCst) != 0
             || self.deaths.has_news(&self.member)
-            || self.far.as_ref().is_some_and(RemoteOps::has_work)
+            || self.remote.as_ref().is_some_and(RemoteOps::has_work)
     }
 
     /// Whether there is work or a time limit has passed.

@@ -69,7 +69,7 @@ pub struct Messages {
     /// it does; found out at the first use.
     kernels: Box<[OnceLock<Option<u32>>]>,
     /// The port to other nodes, and the queue of parcels that have come from there.
-    far: Option<(Arc<dyn Parcels>, Arc<Bag>)>,
+    net: Option<(Arc<dyn Parcels>, Arc<Bag>)>,
     /// The table of this rank's posted receives, if the design has boards.
     board: Option<Board<'static>>,
 }
@@ -119,7 +119,7 @@ impl Messages {
             let peers = Peers::new(neighbours.clone());
             (parcels.clone(), Box::new(ParcelPost::new(member, peers, shape, parcels)))
         });
-        let (far, post) = post.map(|(parcels, post)| ((parcels, post.bag().clone()), post)).unzip();
+        let (net, post) = post.map(|(parcels, post)| ((parcels, post.bag().clone()), post)).unzip();
         let splits = (0..neighbours.count()).map(|peer| near.splits(PeerIndex(peer))).collect();
         let own = neighbours.local(member.rank()).expect("a rank is one of its node");
         let board = boards.get(own.0 as usize).copied();
@@ -142,7 +142,7 @@ impl Messages {
             probes,
             splits,
             kernels,
-            far,
+            net,
             board,
         })
     }
@@ -204,15 +204,15 @@ impl Messages {
     pub fn counts(&self) -> MessageCounts {
         let mut counts = *self.lock().machine.counts();
         // Parcels that were malformed.
-        counts.dropped += self.far.as_ref().map_or(0, |(_, bag)| bag.refused());
+        counts.dropped += self.net.as_ref().map_or(0, |(_, bag)| bag.refused());
         counts
     }
 
     /// Takes parcels from other nodes into the bag. Called without the lock: the
     /// handler of parcels must not wait for it.
     #[inline]
-    pub(crate) fn poll_far(&self) -> bool {
-        self.far.as_ref().is_some_and(|(parcels, _)| parcels.poll())
+    pub(crate) fn poll_net(&self) -> bool {
+        self.net.as_ref().is_some_and(|(parcels, _)| parcels.poll())
     }
 
     /// Breaks the board's lock after its holder has died; ranks that wait for that
@@ -235,7 +235,7 @@ impl Messages {
     }
 
     pub(super) fn work(&self) -> bool {
-        self.poll_far() | self.work_on(self.lock(), false)
+        self.poll_net() | self.work_on(self.lock(), false)
     }
 
     pub(super) fn work_on<'a>(&'a self, mut state: StateGuard<'a>, rests: bool) -> bool {
@@ -318,7 +318,7 @@ impl Messages {
         }
         let to = std::ptr::with_exposed_provenance_mut(to as usize);
         let rank = self.lock().rank_of(peer);
-        let begun = self.far.as_ref().is_some_and(|(parcels, _)| {
+        let begun = self.net.as_ref().is_some_and(|(parcels, _)| {
             // SAFETY: the buffer is lent to the message until the machine gets the
             // result.
             unsafe { parcels.fetch(rank, from, to, len, job.request.to_bits()) }
@@ -348,8 +348,8 @@ impl Messages {
 
     /// Whether the job has other nodes.
     #[inline(always)]
-    pub(super) fn has_far(&self) -> bool {
-        self.far.is_some()
+    pub(super) fn has_net(&self) -> bool {
+        self.net.is_some()
     }
 
     #[inline(always)]
@@ -369,21 +369,21 @@ impl Service for Messages {
     fn has_work(&self) -> bool {
         self.free_board();
         // No other thread would send the parcels that the network has refused.
-        let has_moved = self.poll_far() | self.work_on(self.lock(), true);
-        has_moved || self.far.is_some() && self.lock().has_unsent()
+        let has_moved = self.poll_net() | self.work_on(self.lock(), true);
+        has_moved || self.net.is_some() && self.lock().has_unsent()
     }
 
     /// Whether a peer has found no thread here that would handle its long message.
     #[inline]
     fn is_neglected(&self) -> bool {
         self.member.control().is_neglected()
-            || self.far.as_ref().is_some_and(|(_, bag)| bag.is_full())
+            || self.net.as_ref().is_some_and(|(_, bag)| bag.is_full())
     }
 
     /// The helper's work for a rank that is neglected.
     fn help(&self) -> bool {
         self.free_board();
-        let has_come = self.far.as_ref().is_some_and(|(_, bag)| bag.is_full());
+        let has_come = self.net.as_ref().is_some_and(|(_, bag)| bag.is_full());
         self.member.control().take_neglected() | has_come && self.work_on(self.lock(), false)
     }
 

@@ -131,7 +131,7 @@ impl MessageState {
     /// There is no such rank; on one node the machine checks that.
     #[inline(always)]
     pub(super) fn peer_of(&mut self, rank: Rank) -> Result<PeerIndex, WireRefusal> {
-        if self.post.is_none() { Ok(PeerIndex(rank.0)) } else { self.far_peer(rank) }
+        if self.post.is_none() { Ok(PeerIndex(rank.0)) } else { self.remote_peer(rank) }
     }
 
     /// Returns the pattern for the machine, with the index of its source.
@@ -144,14 +144,14 @@ impl MessageState {
         let Pattern { context, source, tag } = pattern;
         match source {
             Some(rank) if self.post.is_some() => {
-                Ok(Pattern { context, source: Some(self.far_peer(rank)?), tag })
+                Ok(Pattern { context, source: Some(self.remote_peer(rank)?), tag })
             }
             _ => Ok(by_rank(pattern)),
         }
     }
 
     #[inline(never)]
-    fn far_peer(&mut self, rank: Rank) -> Result<PeerIndex, WireRefusal> {
+    fn remote_peer(&mut self, rank: Rank) -> Result<PeerIndex, WireRefusal> {
         let Some(post) = &mut self.post else { return Ok(PeerIndex(rank.0)) };
         let peer = post.peer_of(rank);
         self.catch_up();

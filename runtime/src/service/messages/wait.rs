@@ -173,7 +173,7 @@ impl Messages {
     /// The pattern for the machine; its source must be a rank of the job.
     #[inline]
     fn by_index(&self, pattern: Pattern<Rank>) -> Pattern {
-        if !self.has_far() {
+        if !self.has_net() {
             return by_rank(pattern);
         }
         self.lock().by_index(pattern).expect("the rank is one of the job")
@@ -254,7 +254,7 @@ impl Messages {
             leave();
         };
         for _ in 0..self.rounds {
-            self.poll_far();
+            self.poll_net();
             let mut state = self.lock();
             let mut has_moved = state.take_arrived();
             for number in 0..LOOKS {
