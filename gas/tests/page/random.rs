@@ -218,6 +218,13 @@ fn a_death_is_named_and_no_call_hangs_by_messages() {
 }
 
 #[test]
+fn accesses_by_an_entry_are_waited_for_after_the_page_has_stayed() {
+    for &seed in REPLACED {
+        run(seed, By::Messages, Death::Any);
+    }
+}
+
+#[test]
 fn late_operations_of_a_dead_rank_do_no_harm_by_atomics() {
     a_death_is_named(By::Atomics, Death::OfTheSlow, SEEDS.and(TORN));
 }
@@ -254,9 +261,9 @@ fn planted_defects_are_caught_on_a_network_too() {
 }
 
 #[cfg(debug_assertions)]
-fn is_caught(mutant: &'static str, seeds: &[u64], death: Death) {
+fn is_caught(mutant: &'static str, seeds: &[u64], by: By, death: Death) {
     for &seed in seeds {
-        let fails = || catch_unwind(|| run(seed, By::Atomics, death)).is_err();
+        let fails = || catch_unwind(|| run(seed, by, death)).is_err();
         assert!(with_mutant(mutant, fails), "{mutant} was not caught");
     }
 }
@@ -265,8 +272,9 @@ fn is_caught(mutant: &'static str, seeds: &[u64], death: Death) {
 #[test]
 #[cfg(debug_assertions)]
 fn rare_defects_are_caught_by_their_seeds() {
-    is_caught("page_list_believed_again", ERASED, Death::Any);
-    is_caught("page_seen_unchecked", TORN, Death::OfTheSlow);
+    is_caught("page_list_believed_again", ERASED, By::Atomics, Death::Any);
+    is_caught("page_seen_unchecked", TORN, By::Atomics, Death::OfTheSlow);
+    is_caught("page_entry_replaced", REPLACED, By::Messages, Death::Any);
 }
 
 /// The directory and the death with which each mutant is found.
@@ -304,6 +312,9 @@ const ROLLED_BACK: &[u64] = &[
 /// Seeds by which a list of holders was emptied by a mover that had died, when others had been
 /// entered in it since.
 const ERASED: &[u64] = &[0x4ea6aa6d0c229];
+/// Seeds by which a rank's cached entry was replaced by a later one of the same place, because the
+/// page had stayed there when its mover died, and accesses by the first entry never ended.
+const REPLACED: &[u64] = &[0x8094bf0b150e2];
 /// Seeds by which a page was read at the place of a torn cached entry of two pages, and came to
 /// that place meanwhile.
 const TORN: &[u64] = &[0x4ea6aa6d08feb];

@@ -80,7 +80,10 @@ impl Requester {
             DirectoryMessage::Told(entry) => {
                 self.awaited = self.awaited.saturating_sub(1);
                 let is_late = self.stopped.is_some_and(|epoch| entry.epoch <= epoch);
-                if mutate!("page_stop_forgotten": !is_late => true) {
+                // A known entry has not been stopped, so the page is there. If it stayed there
+                // under a new epoch, the accesses of the known one are still counted in `now`.
+                let is_first = mutate!("page_entry_replaced": self.entry.is_none() => true);
+                if is_first && mutate!("page_stop_forgotten": !is_late => true) {
                     self.entry = Some(entry);
                 }
                 None
@@ -179,6 +182,36 @@ mod tests {
         assert_eq!(own.handle(DirectoryMessage::Stop(3)), None);
         let answer = DirectoryMessage::Stopped { epoch: 5, has_ended: true };
         assert_eq!(own.handle(DirectoryMessage::Stop(5)), Some(answer));
+    }
+
+    /// The page stayed where it was when its mover died, and the `Stop` of that move is late: the
+    /// accesses that have begun by the first entry are waited for when the next move begins.
+    #[test]
+    fn a_known_entry_is_not_replaced() {
+        let reads = [false, true].map(|is_early| (PageAccess::Read, is_early));
+        let writes = [false, true].map(|is_early| (PageAccess::Write, is_early));
+        for (want, is_early) in reads.into_iter().chain(writes) {
+            // The answer to the query comes after that to the own `Moved`.
+            let mut own = Requester::default();
+            assert!(matches!(own.enter(want), Enter::Ask(_)));
+            own.expect();
+            let (first, second) = (AT, AT.moved(AT.owner, AT.frame));
+            let (known, other) = if is_early { (second, first) } else { (first, second) };
+            assert_eq!(own.handle(DirectoryMessage::Told(known)), None);
+            assert_eq!(own.enter(want), Enter::Go(known));
+            assert_eq!(own.handle(DirectoryMessage::Told(other)), None);
+            assert_eq!(own.enter(want), Enter::Go(known));
+            let stopped = |has_ended| DirectoryMessage::Stopped { epoch: 5, has_ended };
+            let answer = own.handle(DirectoryMessage::Stop(5));
+            assert_eq!(answer, (want == PageAccess::Read).then_some(stopped(false)));
+            assert_eq!(own.leave(want, known.epoch), None);
+            let last = match want {
+                PageAccess::Read => DirectoryMessage::Ended(5),
+                PageAccess::Write => stopped(true),
+            };
+            assert_eq!(own.leave(want, known.epoch), Some(last));
+            assert!(own.is_idle());
+        }
     }
 
     /// A requester that waits for an answer sends no query.
