@@ -102,6 +102,15 @@ fn a_frame_that_a_lost_rank_may_write_to_is_never_free() {
     }
 }
 
+#[test]
+#[cfg(debug_assertions)]
+fn a_frame_that_is_freed_under_a_lost_rank_is_caught() {
+    let caught = tsumugi_core::sync::with_mutant("page_taint_forgotten", || {
+        std::panic::catch_unwind(a_frame_that_a_lost_rank_may_write_to_is_never_free).is_err()
+    });
+    assert!(caught);
+}
+
 /// The number of the lost rank is beyond those that can be listed.
 #[test]
 fn the_loss_of_an_unlisted_rank_changes_nothing() {
