@@ -27,6 +27,8 @@
 #   ci/netns.sh pauses [SHORT [LONG]]
 #                                    stops a rank, beside 8 busy loops: for less time than
 #                                    the silence limit ('1.5 3 4.5'), and for more ('8 12')
+#   ci/netns.sh writers [TIMES]      stops a rank while it writes, and cuts the link: once its
+#                                    node is given up, nothing that it writes lands
 #
 # Measurements over tcp, which build what they run in release mode, unless TSUMUGI_RELEASE
 # is the folder of an earlier build (`far` uses the debug build):
@@ -283,6 +285,35 @@ long_pause() {
         "$TSUMUGI_PROVIDER" $((SECONDS - begin)) "$1" "$2"
 }
 
+# pause_of_a_writer RANK: stops a rank while all ranks write to ranks of the other node, until
+# the other node has given its node up: from then on nothing that the paused rank or its
+# neighbour writes lands there.
+pause_of_a_writer() {
+    local begin=$SECONDS other=$((2 - $1)) over=$work/over
+    rm -f "$over"
+    TSUMUGI_SILENCE_MS=1000 TSUMUGI_TEST_OVER=$over start 2 "$job" --role apart
+    await working 4
+    # Time for the first heartbeats.
+    sleep 1
+    hold_off "$1"
+    await "^rank $other is apart" 1
+    await "^rank $((other + 1)) is apart" 1
+    # Time for writes of the neighbour, which does not know yet.
+    sleep 1
+    kill -CONT "$held"
+    await "^tsumugi: rank $1: this rank was given up by rank $other after 1.5 s of silence" 1
+    sleep 1
+    : >"$over"
+    finish || true
+    if [[ ${codes[$1]} != 1 ]] || grep -q 'was written to' "$work/log"; then
+        cat "$work/log"
+        echo "netns: $TSUMUGI_PROVIDER: rank $1 stopped: memory changed, or exit codes ${codes[*]}" >&2
+        exit 1
+    fi
+    printf '%-12s 2 nodes, %2d s: rank %d was stopped while it wrote: no memory changed\n' \
+        "$TSUMUGI_PROVIDER" $((SECONDS - begin)) "$1"
+}
+
 # pause_of_a_neighbour RANK: stops a rank that is not the first of its node for longer than
 # the silence limit: the first rank of the node kills it, and all ranks hear of its death.
 pause_of_a_neighbour() {
@@ -331,6 +362,8 @@ pauses() {
     done
     # Not over udp, where a peer that does not answer delays all others, and heartbeats too.
     [[ $TSUMUGI_PROVIDER == udp* ]] || pause_of_a_neighbour 3
+    # Nor here: what libfabric has sent over udp may land late.
+    [[ $TSUMUGI_PROVIDER == udp* ]] || pause_of_a_writer 2
     kill "${loops[@]}"
     trap clean EXIT
 }
@@ -829,6 +862,15 @@ if [[ ${1:-} == pauses ]]; then
     done
     exit 0
 fi
+if [[ ${1:-} == writers ]]; then
+    export TSUMUGI_PROVIDER='tcp;ofi_rxm'
+    for _ in $(seq "${2:-1}"); do
+        pause_of_a_writer 2
+        pause_of_a_writer 0
+        long_cut
+    done
+    exit 0
+fi
 if [[ ${1:-} == cuts ]]; then
     for provider in 'tcp;ofi_rxm' 'udp;ofi_rxd'; do
         export TSUMUGI_PROVIDER=$provider
@@ -871,6 +913,8 @@ slow_link
 strangers
 short_pause 2 3
 pause_of_a_neighbour 3
+pause_of_a_writer 2
+pause_of_a_writer 0
 # A network that is slow, loses and reorders packets: by fault injection, and by netem if
 # the kernel has it.
 bad_network "$RANDOM"

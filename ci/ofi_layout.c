@@ -132,6 +132,7 @@ int main(void)
     F(fi_ops_av, insertsvc);
     F(fi_ops_av, insertsym);
     F(fi_ops_av, remove);
+    F(fi_ops_av, lookup);
     S(fi_cq_attr);
     F(fi_cq_attr, size);
     F(fi_cq_attr, flags);

@@ -4,7 +4,7 @@ use super::ENDPOINTS_MAX;
 use super::assemble_error::AssembleError;
 use super::card::{CardEndpoint, CardError, EndpointCard};
 use super::failure::DeviceFailure;
-use super::nic_endpoint::{DomainShared, Limits, NicEndpoint};
+use super::nic_endpoint::{DomainShared, Limits, LostRank, NicEndpoint};
 use super::packet::PacketError;
 use super::probe_report::ProbeReport;
 use super::wire::NetWire;
@@ -324,10 +324,22 @@ impl<W: NetWire> NetDomain<W> {
     /// once; operations in flight at the next poll, except for gets, which end when
     /// the device releases their buffers, unless the buffers lie in the region of
     /// [`keep`](Self::keep).
+    /// Nothing that the rank sends lands here any more, as far as the wire can prevent
+    /// that.
     pub fn mark_dead(&self, rank: Rank) {
+        self.lose(LostRank { rank, refuses: true });
+    }
+
+    /// Does the same for a rank that may still connect to this one, because its notice
+    /// may come that it has given up this rank.
+    pub fn mark_silent(&self, rank: Rank) {
+        self.lose(LostRank { rank, refuses: false });
+    }
+
+    fn lose(&self, new: LostRank) {
         let mut lost = self.shared.lost.lock().expect("no thread panics while it holds this lock");
-        if !lost.contains(&rank) {
-            lost.push(rank);
+        if !lost.iter().any(|old| old.rank == new.rank) {
+            lost.push(new);
             // Release: pairs with the Acquire in `NicEndpoint::end_lost_ops`.
             self.shared.lost_count.store(lost.len(), Ordering::Release);
         }

@@ -45,7 +45,7 @@ impl<W: NetWire> NicEndpoint<W> {
         self.opened.elapsed().as_millis() as u32
     }
 
-    fn make_contact(
+    pub(super) fn make_contact(
         &mut self,
         shared: &DomainShared,
         rank: Rank,

@@ -39,7 +39,7 @@ pub(super) struct DomainShared {
     pub table: Box<RegionTable<REGIONS_MAX>>,
     pub own: OnceLock<EndpointCard>,
     pub cards: OnceLock<Box<CardSource>>,
-    pub lost: Mutex<Vec<Rank>>,
+    pub lost: Mutex<Vec<LostRank>>,
     pub lost_count: AtomicUsize,
     /// The key of the region that is kept for gets from lost ranks; 0: none.
     pub kept: AtomicU32,
@@ -124,6 +124,14 @@ pub const fn footprint_of(sizes: Sizes) -> usize {
     let reads = READS_MAX * (size_of::<Option<SlotRead>>() + SLOT_BYTES);
     let packets = packets * (2 * packet_bytes + PACKET_TABLES_BYTES);
     regions + entries + reads + depth * (size_of::<InFlightOp>() + 64) + packets
+}
+
+/// A rank that was declared dead.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LostRank {
+    pub rank: Rank,
+    /// Whether it cannot connect again.
+    pub refuses: bool,
 }
 
 /// A peer that the NIC endpoint knows.
@@ -309,16 +317,26 @@ impl<W: NetWire> NicEndpoint<W> {
 
     #[cold]
     fn end_new_losses(&mut self, shared: &DomainShared) {
-        let lost: Vec<Rank> = {
+        let lost: Vec<LostRank> = {
             let all = shared.lost.lock().expect("no thread panics while it holds this lock");
             let new = all[self.lost_seen..].to_vec();
             self.lost_seen = all.len();
             new
         };
-        for rank in lost {
+        if W::MEETS_UNKNOWN {
+            // All of them are known before the first one is removed, because ranks of
+            // one host are removed together.
+            for LostRank { rank, .. } in &lost {
+                if !self.peers.contains_key(&rank.0) {
+                    // Without its card it stays unknown.
+                    let _ = self.make_contact(shared, *rank);
+                }
+            }
+        }
+        for LostRank { rank, refuses } in lost {
             let contacted_ms = self.age();
             let known = self.peers.get(&rank.0).filter(|peer| !peer.lost);
-            let way = known.and_then(|peer| self.wire.remove(peer.addr));
+            let way = known.and_then(|peer| self.wire.remove(peer.addr, refuses));
             let addr = way.unwrap_or(NO_ADDRESS);
             let gone = NicPeer { addr, origin: 0, key: 0, lost: true, injected: 0, contacted_ms };
             self.peers.insert(rank.0, gone);

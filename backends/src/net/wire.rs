@@ -40,10 +40,14 @@ pub trait NetWire: Send + Sized {
     /// Adds a peer with its address.
     fn insert(&mut self, rank: Rank, address: &[u8]) -> Result<u64, c_int>;
 
+    /// Whether a peer may write here with which this end has never made contact.
+    const MEETS_UNKNOWN: bool = false;
+
     /// Closes the connection to a peer that is lost; operations in flight to it may
-    /// end with an error. If packets can still be sent to it, so that it can be
-    /// informed, its number is returned.
-    fn remove(&mut self, peer: u64) -> Option<u64>;
+    /// end with an error. Nothing that it has sent lands later, as far as the wire can
+    /// prevent that; with `refuses`, it cannot connect again. If packets can still be
+    /// sent to it, so that it can be informed, its number is returned.
+    fn remove(&mut self, peer: u64, refuses: bool) -> Option<u64>;
 
     /// Registers memory, under `key` if the caller chooses keys.
     ///

@@ -15,8 +15,10 @@
 //! | `memory` | registrations and keys |
 //! | `post` | puts and gets, words, packets |
 //! | `complete` | completions, and sleeping until some have come |
+//! | `fence` | the end of all connections with a peer that was given up |
 
 mod complete;
+mod fence;
 mod memory;
 mod post;
 
@@ -27,6 +29,7 @@ use super::sys::*;
 use crate::net::{ADDRESS_BYTES_MAX, Mr};
 use core::ffi::c_int;
 use core::ptr::{null, null_mut};
+use fence::Fence;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
@@ -40,6 +43,7 @@ pub(super) struct RdmEndpoint {
     event: Option<RawFd>,
     mr_mode: c_int,
     delivery: u64,
+    fence: Fence,
 }
 
 // SAFETY: the objects are not bound to a thread; FI_THREAD_DOMAIN requires only
@@ -63,6 +67,7 @@ impl RdmEndpoint {
             event: None,
             mr_mode: choice.facts.mr_mode,
             delivery: if choice.facts.delivery { FI_DELIVERY_COMPLETE } else { 0 },
+            fence: Fence::default(),
         };
         let info = choice.info.raw();
         macro_rules! call {
@@ -223,7 +228,10 @@ impl RdmEndpoint {
             insert(self.av, name.as_ptr().cast(), 1, &mut peer, 0, null_mut())
         };
         match inserted {
-            1 if peer != FI_ADDR_UNSPEC => Ok(peer),
+            1 if peer != FI_ADDR_UNSPEC => {
+                self.fence.peers = self.fence.peers.max(peer + 1);
+                Ok(peer)
+            }
             error => Err(if error < 0 { -error } else { libc::EINVAL }),
         }
     }

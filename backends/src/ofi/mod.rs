@@ -77,6 +77,7 @@
 mod choice;
 mod config;
 mod fabric;
+mod sockets;
 mod wire;
 mod probe;
 #[cfg(test)]

@@ -101,6 +101,8 @@ structures! {
             *mut fid_av, *const c_void, usize, *mut fi_addr_t, u64, *mut c_void) -> c_int>,
         insertsvc: Unused, insertsym: Unused,
         remove: Option<unsafe extern "C" fn(*mut fid_av, *mut fi_addr_t, usize, u64) -> c_int>,
+        lookup: Option<unsafe extern "C" fn(
+            *mut fid_av, fi_addr_t, *mut c_void, *mut usize) -> c_int>,
     }
     fi_cq_attr {
         size: usize, flags: u64, format: c_int, wait_obj: c_int, signaling_vector: c_int,

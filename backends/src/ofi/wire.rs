@@ -92,10 +92,11 @@ impl net::NetWire for OfiWire {
         self.endpoint.insert(address)
     }
 
-    fn remove(&mut self, peer: u64) -> Option<u64> {
-        // The peer stays known, and can be informed. Requests that its provider has
-        // sent already may still be carried out here: nothing withdraws a key from
-        // one peer.
+    const MEETS_UNKNOWN: bool = true;
+
+    fn remove(&mut self, peer: u64, refuses: bool) -> Option<u64> {
+        self.endpoint.fence(peer, refuses);
+        // The peer stays known, and can be informed.
         Some(peer)
     }
 
@@ -228,7 +229,11 @@ impl net::NetWire for OfiWire {
         // written are not read.
         let place =
             unsafe { core::slice::from_raw_parts_mut(place.as_mut_ptr().cast(), ENTRIES_MAX) };
+        let has_caller = self.endpoint.has_caller();
         let answer = self.endpoint.completions(place);
+        if has_caller {
+            self.endpoint.shut_out();
+        }
         if answer > 0 {
             for (to, from) in entries.iter_mut().zip(&place[..answer as usize]) {
                 let context = self.number(from.op_context as usize);
@@ -254,13 +259,22 @@ impl OfiWire {
     fn failures(&mut self, entries: &mut [CompletionEntry; ENTRIES_MAX]) -> usize {
         for (count, entry) in entries.iter_mut().enumerate() {
             let Some(error) = self.endpoint.failure() else { return count };
-            let end =
-                CompletionStatus::Refused { code: error.code, provider_code: error.provider_code };
+            let (code, provider_code) = (error.code, error.provider_code);
+            // A connection ends with its peer, or because the peer has given this rank
+            // up: the operation must not be tried again on the next connection.
+            let end = match CONNECTION_ENDED.contains(&code) {
+                true => CompletionStatus::Gone { code, provider_code },
+                false => CompletionStatus::Refused { code, provider_code },
+            };
             *entry = CompletionEntry { context: self.number(error.context), end };
         }
         ENTRIES_MAX
     }
 }
+
+/// The errors of an operation whose connection has ended.
+const CONNECTION_ENDED: [c_int; 5] =
+    [libc::ENOTCONN, libc::ECONNRESET, libc::ECONNABORTED, libc::EPIPE, libc::ESHUTDOWN];
 
 /// The bytes that a provider may require for each operation (`fi_context2`).
 const CONTEXT_BYTES: usize = 64;

@@ -155,7 +155,7 @@ impl net::NetWire for VerbsWire {
         Ok(self.connections.len() as u64 - 1)
     }
 
-    fn remove(&mut self, peer: u64) -> Option<u64> {
+    fn remove(&mut self, peer: u64, _: bool) -> Option<u64> {
         // Its pair accepts nothing more, so that neither the peer's device nor this
         // one writes to the other's memory.
         self.drop_dead_peer(peer as u32);

@@ -212,6 +212,10 @@ impl NetDevice {
         of_each!(self, domain => domain.mark_dead(rank));
     }
 
+    pub(super) fn mark_silent(&self, rank: Rank) {
+        of_each!(self, domain => domain.mark_silent(rank));
+    }
+
     /// Registers a region, for its peers, under the key that it has.
     ///
     /// # Safety

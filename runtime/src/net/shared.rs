@@ -290,13 +290,26 @@ impl NetShared {
         for gone in self.member.gone().skip(*seen) {
             *seen += 1;
             match gone {
-                Gone::Rank(rank) => self.device.mark_dead(rank),
+                Gone::Rank(rank) => self.mark_gone(rank, self.beats.is_told()),
                 Gone::Node(node) => {
-                    self.member.nodes().ranks_of(node).for_each(|rank| self.device.mark_dead(rank));
+                    let is_told = self.beats.is_told_of(&self.member, node);
+                    self.member
+                        .nodes()
+                        .ranks_of(node)
+                        .for_each(|rank| self.mark_gone(rank, is_told));
                 }
             }
         }
         self.gone_count.store(count, Ordering::Relaxed);
+    }
+
+    /// Ends all traffic with a rank, except for the notice of its node if that `is_told`
+    /// to this rank.
+    fn mark_gone(&self, rank: Rank, is_told: bool) {
+        match is_told {
+            true => self.device.mark_silent(rank),
+            false => self.device.mark_dead(rank),
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 pub use super::script::{About, Call, Line, Placed, Script};
 use crate::net::card::{CardEndpoint, EndpointCard};
 use crate::net::memory::Listing;
-use crate::net::nic_endpoint::{CardSource, DomainShared, Limits, NicEndpoint, Sizes};
+use crate::net::nic_endpoint::{CardSource, DomainShared, Limits, LostRank, NicEndpoint, Sizes};
 use crate::net::packet::{Arrival, PacketError};
 use crate::net::secret_rng::SecretRng;
 use crate::net::wire::{CompletionEntry, CompletionStatus, RemoteBuffer, WireKey};
@@ -170,7 +170,7 @@ impl Net {
 
     pub fn mark_dead(&mut self, rank: Rank) {
         let mut lost = self.shared.lost.lock().unwrap();
-        lost.push(rank);
+        lost.push(LostRank { rank, refuses: true });
         *self.shared.lost_count.get_mut() = lost.len();
     }
 }

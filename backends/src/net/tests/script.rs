@@ -87,7 +87,7 @@ pub struct Line {
     /// The keys that are mapped, and those that were released.
     pub mapped: Vec<(u64, u64)>,
     pub unmapped: Vec<u64>,
-    pub removed: Vec<u64>,
+    pub removed: Vec<(u64, bool)>,
     /// Whether packets can still be sent to lost ranks.
     pub is_way_open: bool,
     pub registered: Vec<(usize, u64, Access, u64)>,
@@ -160,6 +160,7 @@ unsafe fn read_word(near: LocalBuffer, bytes: usize) -> u64 {
 
 impl NetWire for Script {
     const NAME: &'static str = "script";
+    const MEETS_UNKNOWN: bool = true;
     type Description = About;
 
     fn event(&self) -> Option<RawFd> {
@@ -178,9 +179,9 @@ impl NetWire for Script {
         self.line().insert_refused.map_or(Ok(100 + u64::from(address[0])), Err)
     }
 
-    fn remove(&mut self, peer: u64) -> Option<u64> {
+    fn remove(&mut self, peer: u64, refuses: bool) -> Option<u64> {
         let mut line = self.line();
-        line.removed.push(peer);
+        line.removed.push((peer, refuses));
         line.is_way_open.then_some(peer)
     }
 

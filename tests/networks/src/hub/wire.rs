@@ -240,7 +240,7 @@ impl NetWire for HubWire {
         address.try_into().map(u64::from_le_bytes).map_err(|_| libc::EINVAL)
     }
 
-    fn remove(&mut self, peer: u64) -> Option<u64> {
+    fn remove(&mut self, peer: u64, _: bool) -> Option<u64> {
         Some(peer)
     }
 
