@@ -237,7 +237,7 @@ impl Drop for CallbackGuard {
             // SAFETY: the pointer is this thread's own worker. It is the worker
             // of `enter`, too: no ULT leaves its thread while the worker has no
             // current ULT.
-            unsafe { worker.as_ref() }.set_current(on);
+            unsafe { worker.as_ref() }.put_current_back(on);
         }
         callbacks(-1);
     }
