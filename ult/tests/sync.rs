@@ -403,3 +403,20 @@ fn a_waker_may_use_its_channel_when_it_is_dropped() {
     drop(given_up);
     assert_eq!(count(), 1);
 }
+
+#[test]
+fn a_latch_that_cannot_count_down_stays_as_it_is() {
+    for (count, by) in [(0, 1), (1, 2), (3, usize::MAX)] {
+        let latch = Latch::new(count);
+        let counts = std::panic::AssertUnwindSafe(|| latch.count_down(by));
+        let refused = std::panic::catch_unwind(counts).unwrap_err();
+        assert_eq!(
+            refused.downcast_ref::<String>().unwrap(),
+            &format!("a latch with {count} left was counted down by {by}")
+        );
+        assert_eq!((latch.count(), latch.is_open()), (count, count == 0));
+        latch.count_down(0);
+        latch.count_down(count);
+        latch.wait();
+    }
+}
