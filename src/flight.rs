@@ -181,7 +181,9 @@ fn put<T: Plain>(to: Remote<T>, buf: &Buffer<T>) -> Op {
 }
 
 /// The function to be called when an operation with this data has ended.
-fn ended_for<B, F: FnOnce(Outcome<B>)>(_: &*mut (B, F)) -> fn(*mut (), Result<u64, AddrError>) {
+fn ended_for<B: Send, F: FnOnce(Outcome<B>) + Send>(
+    _: &*mut (B, F),
+) -> fn(*mut (), Result<u64, AddrError>) {
     |data, result| {
         // SAFETY: leaked by `carry_then` for this call, which comes once.
         let (buf, then) = *unsafe { Box::from_raw(data.cast::<(B, F)>()) };
@@ -191,6 +193,6 @@ fn ended_for<B, F: FnOnce(Outcome<B>)>(_: &*mut (B, F)) -> fn(*mut (), Result<u6
 
 /// Calls a callback. A panic of it is contained, because the calling thread ends
 /// operations of other callers, too.
-fn call_back<B>(then: impl FnOnce(Outcome<B>), outcome: Outcome<B>) {
+fn call_back<B: Send>(then: impl FnOnce(Outcome<B>) + Send, outcome: Outcome<B>) {
     panic::contain("a completion callback", || tsumugi_ult::callback(|| then(outcome)));
 }

@@ -145,7 +145,31 @@ pub fn unparker() -> Unparker {
 /// `on_os_stack(move || command.status())`. The worker runs nothing else meanwhile.
 /// So `f` must not wait for a ULT of this worker; a [`join`](crate::JoinHandle::join)
 /// or a scope there panics, because it would wait for ever.
-pub fn on_os_stack<T>(f: impl FnOnce() -> T) -> T {
+///
+/// `f` runs as the OS thread, not as the ULT: the values of [`ult_local!`] in it are
+/// the thread's. So what goes in and what comes back must be `Send`. An `Rc` out of a
+/// value of the thread would go with the ULT to other threads:
+///
+/// ```compile_fail,E0277
+/// use std::rc::Rc;
+/// tsumugi_ult::ult_local! { static NAME: Rc<str> = Rc::from("a name"); }
+///
+/// let of_the_thread = tsumugi_ult::on_os_stack(|| NAME.with(Rc::clone));
+/// ```
+///
+/// And an `Rc` of the ULT would stay behind in such a value:
+///
+/// ```compile_fail,E0277
+/// use std::cell::RefCell;
+/// use std::rc::Rc;
+/// tsumugi_ult::ult_local! { static NAMES: RefCell<Vec<Rc<str>>> = RefCell::default(); }
+///
+/// let of_the_ult: Rc<str> = Rc::from("a name");
+/// tsumugi_ult::on_os_stack(move || NAMES.with(|names| names.borrow_mut().push(of_the_ult)));
+/// ```
+///
+/// [`ult_local!`]: crate::ult_local
+pub fn on_os_stack<T: Send>(f: impl FnOnce() -> T + Send) -> T {
     let Some(slot) = ult() else { return f() };
     let (mut f, mut outcome) = (Some(f), None);
     let mut call = || {

@@ -19,7 +19,7 @@
 
 use crate::body::UltOutcome;
 use crate::builder::Builder;
-use crate::host::{self, catch, resume};
+use crate::host::{self, catch, contain, resume};
 use crate::join::{JoinHandle, ON_OS_STACK, wait_end};
 use crate::limit::Limit;
 use crate::park::{Here, ult};
@@ -184,7 +184,10 @@ fn run<'env, R>(host: Host, f: impl for<'scope> FnOnce(&'scope Scope<'scope, 'en
     scope.members.drop_results();
     match outcome {
         Err(panic) => resume(panic),
-        Ok(_) if scope.panics.load(Ordering::Relaxed) > 0 => {
+        Ok(result) if scope.panics.load(Ordering::Relaxed) > 0 => {
+            // Before the panic, because a second one in the result's destructor would
+            // abort the process.
+            contain(|| drop(result));
             panic!("a ULT of the scope panicked, and its handle was not joined")
         }
         Ok(result) => result,
@@ -257,8 +260,10 @@ impl<T> ScopedJoinHandle<'_, T> {
         let slot = self.members.take(self.index);
         // SAFETY: the slot stands for the handle that `spawn_with` had.
         let handle = unsafe { JoinHandle::<UltOutcome<T>>::from_slot(slot) };
-        let outcome = handle.join().flatten();
-        if outcome.as_ref().is_err_and(|panic| !panic.is::<crate::Cancelled>()) {
+        // The ULT catches each panic of its function, and counts it: an error here says
+        // that the ULT was cut off.
+        let outcome = handle.join()?;
+        if outcome.is_err() {
             // The caller has the panic now, so the scope does not count it.
             self.panics.fetch_sub(1, Ordering::Relaxed);
         }

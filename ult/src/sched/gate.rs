@@ -17,6 +17,7 @@ use super::current;
 use super::shared::SchedulerShared;
 use crate::cleanup::CutOffCleanup;
 use crate::futex::os_yield;
+use crate::host::contain;
 use crate::slab::TaskSlot;
 use crate::task::{HandleState, UltState};
 use alloc::sync::Arc;
@@ -124,7 +125,8 @@ impl SchedulerShared {
             .collect();
         // Release: pairs with the Acquire in `release_outside`.
         self.gate.fetch_or(SWEPT, Ordering::Release);
-        left.into_iter().for_each(CutOffCleanup::pass_on);
+        // A waker of the program may panic; the other ULTs end all the same.
+        left.into_iter().for_each(|cleanup| contain(|| cleanup.pass_on()));
         for slot in unfinished {
             // SAFETY: the descriptor is alive, and no worker will run its ULT.
             let task = unsafe { slot.as_ref() };

@@ -12,6 +12,7 @@
 //! once, to the first waiter.
 
 use crate::cleanup::{CleanupRecord, HasCleanup};
+use crate::host::contain;
 use crate::limit::Limit;
 use crate::lock::Lock;
 use crate::park::Here;
@@ -169,7 +170,7 @@ impl WaitQueue {
         unsafe {
             (*node).next = ptr::null_mut();
             (*node).prev = self.last;
-            // A node that is in no queue has no waker that would have to be dropped.
+            // A node that is pushed has no waker that would have to be dropped.
             (&raw mut (*node).wake).write(Some(wake));
             (*node).epoch = self.epoch;
             (*node).queued = true;
@@ -204,11 +205,14 @@ impl WaitQueue {
         }
     }
 
-    /// Takes this waiter out. False: another thread has taken it out, and wakes it.
+    /// Takes this waiter out. False: another thread has taken it out, and wakes it. Its
+    /// waker stays in the node, to be dropped with it: the drop of a future's waker may
+    /// run any code, which must not run under the lock.
     ///
     /// # Safety
     ///
-    /// The node is there, and was pushed to this queue if to any.
+    /// The node is there, and was pushed to this queue if to any. A future's node is
+    /// not pushed again.
     pub(super) unsafe fn remove(&mut self, node: *mut WaitNode) -> bool {
         // SAFETY: by the caller's contract the node is there; a queued one's
         // neighbours are, too.
@@ -216,24 +220,23 @@ impl WaitQueue {
             let queued = (*node).queued && (*node).epoch == self.epoch;
             if queued {
                 self.unlink(node);
-                (*node).wake = None;
             }
             mutate!("queue_remove_blind": queued => true)
         }
     }
 
     /// Whether this waiter is still in the queue. If so, `wake` wakes it from now
-    /// on.
+    /// on, and the caller gets the previous one, to be dropped after the lock.
     ///
     /// # Safety
     ///
     /// As for [`remove`](Self::remove).
-    pub(super) unsafe fn renew(&mut self, node: *mut WaitNode, wake: Wake) -> bool {
+    pub(super) unsafe fn renew(&mut self, node: *mut WaitNode, wake: &mut Option<Wake>) -> bool {
         // SAFETY: by the caller's contract the node is there.
         unsafe {
             let queued = (*node).queued && (*node).epoch == self.epoch;
             if queued {
-                (*node).wake = Some(wake);
+                core::mem::swap(&mut (*node).wake, wake);
             }
             queued
         }
@@ -307,9 +310,9 @@ impl Wake {
             Self::Sleeper(waker) => batch.wake(waker),
             Self::Future(waker) => {
                 // This waker may run any code, for any time: the batch must not
-                // wait for it.
+                // wait for it. A panic of it must not keep the others from waking.
                 core::mem::replace(batch, Batch::new()).send();
-                waker.wake();
+                contain(|| waker.wake());
             }
         }
     }
