@@ -152,7 +152,7 @@ impl Runtime {
         op: &Op,
         buf: Buffer<T>,
     ) -> Result<Status<'_, Buffer<T>>, Busy<Buffer<T>>> {
-        match self.handle().route(op) {
+        match self.handle().route(&op.remote) {
             Route::Here => Ok(Status::Done(self.carry_out(op, buf))),
             Route::Queue(queue) => queue.submit(op, buf),
             Route::Net(far) => far.submit(op, buf),
@@ -160,7 +160,7 @@ impl Runtime {
     }
 
     async fn carry_async<T: Plain>(&self, op: &Op, buf: Buffer<T>) -> Outcome<Buffer<T>> {
-        match self.handle().route(op) {
+        match self.handle().route(&op.remote) {
             Route::Here => self.carry_out(op, buf),
             Route::Queue(queue) => queue.carry(op, buf).await,
             Route::Net(far) => far.carry(op, buf).await,
@@ -173,7 +173,7 @@ impl Runtime {
         buf: Buffer<T>,
         then: impl FnOnce(Outcome<Buffer<T>>) + Send + 'static,
     ) -> Result<(), Busy<Buffer<T>>> {
-        let route = self.handle().route(op);
+        let route = self.handle().route(&op.remote);
         if let Route::Here = route {
             call_back(then, self.carry_out(op, buf));
             return Ok(());

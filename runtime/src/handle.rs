@@ -162,7 +162,7 @@ impl RankHandle {
         let team = self.node.team();
         match self.node.circle() {
             Some(circle) => team.meet(circle, &*self.node)?,
-            None => team.barrier(&self.part(&|op| self.run_far(op)))?,
+            None => team.barrier(&self.part(&|op| self.execute(op)))?,
         }
         // No rank can access this memory any more.
         drop(dropped);
@@ -177,8 +177,8 @@ impl RankHandle {
     /// Those of [`barrier`](Self::barrier).
     pub fn reduce(&self, word: u64, plus: impl Fn(u64, u64) -> u64) -> Result<u64, CollError> {
         tsumugi_ult::assert_may_block("sum");
-        let elsewhere = |op: &_| self.run_far(op);
-        self.node.team().reduce(&self.part(&elsewhere), word, plus)
+        let execute = |op: &_| self.execute(op);
+        self.node.team().reduce(&self.part(&execute), word, plus)
     }
 
     /// Returns the word that every rank brings, if it is the same for all ranks.
@@ -190,8 +190,8 @@ impl RankHandle {
     pub fn agree(&self, word: u64) -> Result<Option<u64>, Error> {
         tsumugi_ult::assert_may_block("agreement");
         let dropped = self.node.take_deferred();
-        let elsewhere = |op: &_| self.run_far(op);
-        let part = self.part(&elsewhere);
+        let execute = |op: &_| self.execute(op);
+        let part = self.part(&execute);
         let team = self.node.team();
         let least = team.reduce(&part, word, u64::min)?;
         let most = team.reduce(&part, word, u64::max)?;
@@ -262,10 +262,10 @@ impl RankHandle {
         self.node.waiters().wait_for(self.node.lot(), word, until, &Here, limit)
     }
 
-    fn part<'a>(&'a self, elsewhere: &'a RemoteExecute<'a>) -> CollContext<'a, Direct> {
+    fn part<'a>(&'a self, execute: &'a RemoteExecute<'a>) -> CollContext<'a, Direct> {
         CollContext {
             memory: &self.direct,
-            elsewhere,
+            execute,
             lot: self.node.lot(),
             waiters: self.node.waiters(),
             wait: &Here as &dyn Wait,

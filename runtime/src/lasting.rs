@@ -16,7 +16,6 @@ use std::cell::Cell;
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::ptr;
-use tsumugi_core::completion::Status;
 use tsumugi_core::completion::Ticket;
 use tsumugi_core::mem::AddrError;
 use tsumugi_core::mem::Agent;
@@ -31,8 +30,6 @@ pub struct Lasting {
     op: Cell<Op>,
     /// The loop of which it is a step, if it is one.
     by_swap: Cell<Option<CasLoop>>,
-    /// This node's processors cannot carry it out.
-    is_far: Cell<bool>,
     /// A copy of the ticket of the operation under way; only one of the two copies
     /// is used.
     ticket: Cell<Option<ManuallyDrop<Ticket<'static>>>>,
@@ -42,8 +39,7 @@ impl Lasting {
     /// Makes the state of an operation that has not begun.
     #[inline]
     pub fn new(op: Op) -> Self {
-        let (by_swap, is_far) = (Cell::new(None), Cell::new(false));
-        Self { op: Cell::new(op), by_swap, is_far, ticket: Cell::new(None) }
+        Self { op: Cell::new(op), by_swap: Cell::new(None), ticket: Cell::new(None) }
     }
 
     /// Copies the state for another ULT, which carries the operation to its end.
@@ -63,26 +59,9 @@ impl Lasting {
         self.op.get()
     }
 
-    /// Whether this node's processors cannot carry it out.
-    pub(crate) fn is_far(&self) -> bool {
-        self.is_far.get()
-    }
-
-    /// Records that this node's processors cannot carry it out.
-    pub(crate) fn goes_far(&self) {
-        self.is_far.set(true);
-    }
-
-    /// Returns the ticket of the operation that another ULT has begun, or else
-    /// begins it by `begin`.
-    pub(crate) fn begin<E>(
-        &self,
-        begin: impl FnOnce(&Op) -> Result<Status<'static, ()>, E>,
-    ) -> Result<Status<'static, ()>, E> {
-        match self.ticket.take() {
-            Some(ticket) => Ok(Status::Pending(ManuallyDrop::into_inner(ticket))),
-            None => begin(&self.op.get()),
-        }
+    /// Takes the ticket of the operation, if another ULT has begun it.
+    pub(crate) fn under_way(&self) -> Option<Ticket<'static>> {
+        self.ticket.take().map(ManuallyDrop::into_inner)
     }
 
     /// Records that the operation is under way, until [`ended`](Self::ended).

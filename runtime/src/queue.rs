@@ -97,9 +97,20 @@ impl NodeQueue {
 
     /// Carries out an operation that may outlive its caller.
     pub(crate) fn run_lasting(&self, lasting: &Lasting) -> Result<u64, AddrError> {
-        let begin = || lasting.begin(|op| self.engine.submit(hint(), *op, ()));
-        let begun = |ticket: &_| lasting.begun(ticket);
-        let result = self.engine.run_by(Retry::Room, &Stays(Here), begin, begun);
+        let result = loop {
+            let begun = match lasting.under_way() {
+                Some(ticket) => Ok(Status::Pending(ticket)),
+                None => self.engine.submit(hint(), lasting.op(), ()),
+            };
+            match begun {
+                Ok(Status::Done(outcome)) => break outcome.result,
+                Ok(Status::Pending(ticket)) => {
+                    lasting.begun(&ticket);
+                    break self.engine.wait(ticket, &Stays(Here));
+                }
+                Err(_) => self.engine.retry(Retry::Room, &Stays(Here)),
+            }
+        };
         lasting.ended(result).expect("processors carry out all operations")
     }
 

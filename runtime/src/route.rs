@@ -7,7 +7,7 @@ use crate::net::NetLayer;
 use crate::queue::NodeQueue;
 use std::ptr::NonNull;
 use tsumugi_core::backend::{LoadStore, execute, load_bytes, store_bytes};
-use tsumugi_core::mem::{Access, AddrError, Agent, LocalAddr, Need, Region, RemoteAddr};
+use tsumugi_core::mem::{Access, AddrError, LocalAddr, Need, Region, RemoteAddr};
 use tsumugi_core::op::Op;
 use tsumugi_core::sync::mapped::AtomicU64;
 
@@ -23,11 +23,11 @@ pub enum Route<'a> {
 }
 
 impl RankHandle {
-    /// The path of an operation.
-    #[inline]
-    pub fn route(&self, op: &Op) -> Route<'_> {
+    /// The path of an operation on the memory at `at`.
+    #[inline(always)]
+    pub fn route(&self, at: &RemoteAddr) -> Route<'_> {
         match (&self.far, &self.queue) {
-            (Some(far), _) if far.has(&op.remote) => Route::Net(far),
+            (Some(far), _) if far.has(at) => Route::Net(far),
             (_, Some(queue)) => Route::Queue(queue),
             (_, None) => Route::Here,
         }
@@ -57,13 +57,18 @@ impl RankHandle {
     /// Carries out an operation on a word.
     #[inline(always)]
     pub fn carry(&self, op: &Op) -> Result<u64, AddrError> {
-        let result = match &self.queue {
-            None => execute(&self.direct, op),
-            Some(queue) => queue.run(op),
-        };
-        match result {
-            Err(error) if is_elsewhere(error) => self.run_far(op),
-            result => result,
+        match self.route(&op.remote) {
+            Route::Here => execute(&self.direct, op),
+            Route::Queue(queue) => queue.run(op),
+            Route::Net(far) => far.run(op),
+        }
+    }
+
+    /// Carries out an operation on a word, past the queue of the node if there is one.
+    pub(crate) fn execute(&self, op: &Op) -> Result<u64, AddrError> {
+        match self.route(&op.remote) {
+            Route::Here | Route::Queue(_) => execute(&self.direct, op),
+            Route::Net(far) => far.run(op),
         }
     }
 
@@ -71,40 +76,17 @@ impl RankHandle {
     /// returns its result.
     #[inline]
     pub fn carry_at_hand(&self, op: &Op) -> Option<Result<u64, AddrError>> {
-        if self.queue.is_some() {
-            return None;
-        }
-        let result = execute(&self.direct, op);
-        (!matches!(result, Err(error) if is_elsewhere(error))).then_some(result)
+        matches!(self.route(&op.remote), Route::Here).then(|| execute(&self.direct, op))
     }
 
     /// Carries out an operation that may outlive its caller, as
     /// [`carry`](Self::carry) does.
     #[cold]
     pub fn carry_lasting(&self, lasting: &Lasting) -> Result<u64, AddrError> {
-        if !lasting.is_far() {
-            let result = match &self.queue {
-                None => execute(&self.direct, &lasting.op()),
-                Some(queue) => queue.run_lasting(lasting),
-            };
-            match result {
-                Err(error) if is_elsewhere(error) => lasting.goes_far(),
-                result => return result,
-            }
-        }
-        match &self.far {
-            Some(far) => far.run_lasting(lasting),
-            None => Err(AddrError::OtherNode { rank: lasting.op().remote.rank }),
-        }
-    }
-
-    /// Carries out an operation that this node's processors cannot.
-    #[cold]
-    #[inline(never)]
-    pub fn run_far(&self, op: &Op) -> Result<u64, AddrError> {
-        match &self.far {
-            Some(far) => far.run(op),
-            None => Err(AddrError::OtherNode { rank: op.remote.rank }),
+        match self.route(&lasting.op().remote) {
+            Route::Here => execute(&self.direct, &lasting.op()),
+            Route::Queue(queue) => queue.run_lasting(lasting),
+            Route::Net(far) => far.run_lasting(lasting),
         }
     }
 
@@ -115,21 +97,18 @@ impl RankHandle {
     /// [`AddrError`]: the operation was refused, or its rank has died.
     #[inline]
     pub fn store(&self, to: RemoteAddr, from: &[u8]) -> Result<(), AddrError> {
-        let result = match &self.queue {
-            None => store_bytes(&self.direct, to, from),
+        match self.route(&to) {
+            Route::Here => store_bytes(&self.direct, to, from),
             // SAFETY: a put only reads its local end. That is borrowed until the
             // call returns, when the put is complete; if the ULT is cut off in the
             // call, it is borrowed for ever.
-            Some(queue) => unsafe {
+            Route::Queue(queue) => unsafe {
                 self.lend(from.as_ptr().cast_mut(), from.len(), |region| {
                     let local = LocalAddr { key: region.key, offset: 0 };
                     queue.run(&Op::put(local, to, from.len() as u64))
                 })
             },
-        };
-        match (result, &self.far) {
-            (Err(error), Some(far)) if is_elsewhere(error) => far.store(to, from),
-            (result, _) => result,
+            Route::Net(far) => far.store(to, from),
         }
     }
 
@@ -148,23 +127,19 @@ impl RankHandle {
         to: *mut u8,
         bytes: usize,
     ) -> Result<(), AddrError> {
-        let result = match &self.queue {
+        match self.route(&from) {
             // SAFETY: the caller's promise.
-            None => unsafe { load_bytes(&self.direct, from, to, bytes) },
+            Route::Here => unsafe { load_bytes(&self.direct, from, to, bytes) },
             // SAFETY: the caller's promise, also if the call does not return; the
             // get is complete when it does.
-            Some(queue) => unsafe {
+            Route::Queue(queue) => unsafe {
                 self.lend(to, bytes, |region| {
                     let local = LocalAddr { key: region.key, offset: 0 };
                     queue.run(&Op::get(from, local, bytes as u64))
                 })
             },
-        };
-        match (result, &self.far) {
-            // SAFETY: the caller's promise. The first attempt was refused, so none
-            // of it still writes.
-            (Err(error), Some(far)) if is_elsewhere(error) => unsafe { far.load(from, to, bytes) },
-            (result, _) => result,
+            // SAFETY: the caller's promise.
+            Route::Net(far) => unsafe { far.load(from, to, bytes) },
         }
     }
 
@@ -197,16 +172,5 @@ impl RankHandle {
                 Err(_) => tsumugi_ult::yield_now(),
             }
         }
-    }
-}
-
-/// Whether the device may be able to access memory that this node's processors
-/// cannot.
-#[inline]
-fn is_elsewhere(error: AddrError) -> bool {
-    match error {
-        AddrError::OtherNode { .. } => true,
-        AddrError::StaleKey { addr } => addr.key.agent() == Agent::Device,
-        _ => false,
     }
 }

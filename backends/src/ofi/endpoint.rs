@@ -15,21 +15,21 @@
 //! | `memory` | registrations and keys |
 //! | `post` | puts and gets, words, packets |
 //! | `complete` | completions, and sleeping until some have come |
-//! | `fence` | the end of all connections with a peer that was given up |
+//! | `peers` | the end of all connections with a peer that was given up |
 
 mod complete;
-mod fence;
 mod memory;
+mod peers;
 mod post;
 
 use super::choice::Choice;
 use super::config::OpenError;
 use super::fabric::{Fabric, close};
+use super::fence::Fence;
 use super::sys::*;
 use crate::net::{ADDRESS_BYTES_MAX, Mr};
 use core::ffi::c_int;
 use core::ptr::{null, null_mut};
-use fence::Fence;
 use std::os::fd::RawFd;
 use std::sync::Arc;
 
@@ -43,7 +43,10 @@ pub(super) struct RdmEndpoint {
     event: Option<RawFd>,
     mr_mode: c_int,
     delivery: u64,
-    fence: Fence,
+    /// The largest number of a peer, and one.
+    peers: fi_addr_t,
+    given_up: Vec<fi_addr_t>,
+    pub(super) fence: Fence,
 }
 
 // SAFETY: the objects are not bound to a thread; FI_THREAD_DOMAIN requires only
@@ -67,6 +70,8 @@ impl RdmEndpoint {
             event: None,
             mr_mode: choice.facts.mr_mode,
             delivery: if choice.facts.delivery { FI_DELIVERY_COMPLETE } else { 0 },
+            peers: 0,
+            given_up: Vec::new(),
             fence: Fence::default(),
         };
         let info = choice.info.raw();
@@ -229,7 +234,7 @@ impl RdmEndpoint {
         };
         match inserted {
             1 if peer != FI_ADDR_UNSPEC => {
-                self.fence.peers = self.fence.peers.max(peer + 1);
+                self.peers = self.peers.max(peer + 1);
                 Ok(peer)
             }
             error => Err(if error < 0 { -error } else { libc::EINVAL }),

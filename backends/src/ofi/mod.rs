@@ -77,6 +77,7 @@
 mod choice;
 mod config;
 mod fabric;
+mod fence;
 mod sockets;
 mod wire;
 mod probe;

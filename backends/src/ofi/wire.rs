@@ -229,7 +229,7 @@ impl net::NetWire for OfiWire {
         // written are not read.
         let place =
             unsafe { core::slice::from_raw_parts_mut(place.as_mut_ptr().cast(), ENTRIES_MAX) };
-        let has_caller = self.endpoint.has_caller();
+        let has_caller = self.endpoint.fence.has_caller();
         let answer = self.endpoint.completions(place);
         if has_caller {
             self.endpoint.shut_out();

@@ -52,11 +52,11 @@ pub struct Team {
 
 /// What a collective needs from the rank that takes part in it.
 pub struct CollContext<'a, L: LoadStore + ?Sized> {
-    /// The ranks' memory.
+    /// This rank's memory.
     pub memory: &'a L,
-    /// Carries out the operations that `memory` cannot reach: on ranks of other
-    /// nodes.
-    pub elsewhere: &'a RemoteExecute<'a>,
+    /// Carries out an operation on a word of any rank; blocks if the rank is on
+    /// another node.
+    pub execute: &'a RemoteExecute<'a>,
     /// Wakes this rank's sleepers.
     pub lot: &'a ParkingLot,
     /// The table in which this rank waits for a word.
@@ -65,22 +65,19 @@ pub struct CollContext<'a, L: LoadStore + ?Sized> {
     pub wait: &'a dyn Wait,
 }
 
-/// A function that carries out an operation on a rank of another node.
+/// A function that carries out an operation on any rank.
 pub type RemoteExecute<'a> = dyn Fn(&Op) -> Result<u64, AddrError> + 'a;
 
 impl<L: LoadStore + ?Sized> CollContext<'_, L> {
-    /// Carries an operation out, on any rank. Blocks if the target is on another
-    /// node.
+    /// Carries out an operation on a word of any rank, and blocks if the rank is on
+    /// another node.
     ///
     /// # Errors
     ///
-    /// The errors of [`execute`]; on a rank of another node, those of `elsewhere`.
+    /// [`AddrError`]: the word is not accessible, or its rank has died.
     #[inline]
     pub fn carry(&self, op: &Op) -> Result<u64, AddrError> {
-        match execute(self.memory, op) {
-            Err(AddrError::OtherNode { .. }) => (self.elsewhere)(op),
-            result => result,
-        }
+        (self.execute)(op)
     }
 }
 

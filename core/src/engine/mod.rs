@@ -215,37 +215,27 @@ impl<'t, E: Endpoint> Engine<'t, E> {
         retry: Retry,
         wait: &dyn Wait,
     ) -> Result<u64, AddrError> {
-        self.run_by(retry, wait, || self.submit(hint, op, ()), |_| {})
-    }
-
-    /// Does the same for an operation that `begin` begins. Before the caller
-    /// sleeps, `watch` is called once; it may poll for a while.
-    ///
-    /// # Errors
-    ///
-    /// The [`AddrError`] with which the endpoint has ended the operation. A [`Busy`] is not
-    /// returned but tried again.
-    #[inline]
-    pub fn run_by(
-        &self,
-        retry: Retry,
-        wait: &dyn Wait,
-        begin: impl Fn() -> Result<Status<'t, ()>, Busy<()>>,
-        watch: impl Fn(&Ticket<'t>),
-    ) -> Result<u64, AddrError> {
         loop {
-            match begin() {
+            match self.submit(hint, op, ()) {
                 Ok(Status::Done(outcome)) => return outcome.result,
-                Ok(Status::Pending(ticket)) => {
-                    watch(&ticket);
-                    let outcome = ticket.try_finish();
-                    let result = outcome.unwrap_or_else(|ticket| ticket.wait(wait)).result;
-                    self.room.made();
-                    return result;
-                }
+                Ok(Status::Pending(ticket)) => return self.wait(ticket, wait),
                 Err(_) => self.retry(retry, wait),
             }
         }
+    }
+
+    /// Waits for an operation that was begun, and returns its result. The caller sleeps
+    /// meanwhile, so another thread must poll.
+    ///
+    /// # Errors
+    ///
+    /// The [`AddrError`] with which the endpoint has ended the operation.
+    #[inline]
+    pub fn wait(&self, ticket: Ticket<'t>, wait: &dyn Wait) -> Result<u64, AddrError> {
+        let outcome = ticket.try_finish();
+        let result = outcome.unwrap_or_else(|ticket| ticket.wait(wait)).result;
+        self.room.made();
+        result
     }
 
     /// Does what `retry` names, after a [`Busy`].

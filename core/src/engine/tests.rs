@@ -356,9 +356,7 @@ fn a_finished_operation_wakes_a_waiter_for_room() {
         let finished = last.lock().unwrap().take();
         match (reason.what, finished) {
             ("room", Some(ticket)) => {
-                let ticket = std::cell::Cell::new(Some(ticket));
-                let begin = || Ok(Status::Pending(ticket.take().expect("it is begun once")));
-                engine.run_by(Retry::AtOnce, &Threads, begin, |_| {}).unwrap();
+                engine.wait(ticket, &Threads).unwrap();
             }
             ("completion", None) => poll_all(&engine),
             (what, _) => panic!("it waits for {what}"),

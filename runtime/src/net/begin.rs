@@ -47,13 +47,17 @@ impl NetLayer {
         leave: impl Fn(&Ticket<'static>),
     ) -> Result<u64, AddrError> {
         loop {
-            let begin = || lasting.begin(|op| self.begin(op, |ticket| lasting.begun(ticket)));
-            let watch = |ticket: &Ticket<'static>| {
-                lasting.begun(ticket);
-                self.look_for(|| ticket.is_done(), || leave(ticket));
+            let begun = match lasting.under_way() {
+                Some(ticket) => Ok(ticket),
+                None => self.begin(&lasting.op(), |ticket| lasting.begun(ticket)),
             };
-            let result = self.engine.run_by(Retry::Room, wait, begin, watch);
-            if let Some(result) = lasting.ended(result) {
+            let Ok(ticket) = begun else {
+                self.engine.retry(Retry::Room, wait);
+                continue;
+            };
+            lasting.begun(&ticket);
+            self.look_for(|| ticket.is_done(), || leave(&ticket));
+            if let Some(result) = lasting.ended(self.engine.wait(ticket, wait)) {
                 return result;
             }
         }
@@ -66,23 +70,19 @@ impl NetLayer {
         &self,
         op: &Op,
         begun: impl Fn(&Ticket<'static>),
-    ) -> Result<Status<'static, ()>, Busy<()>> {
-        let posted = if self.shared().rounds > 0 && tsumugi_ult::is_alone() {
-            let mut posted = None;
-            self.poll_by(|| {
-                let now = self.engine.post_now(hint(), *op, ());
-                let has_ended = now.as_ref().is_ok_and(|ticket| {
-                    begun(ticket);
-                    ticket.is_done()
-                });
-                posted = Some(now);
-                has_ended
-            });
-            posted.expect("the closure was called")
-        } else {
-            self.engine.post(hint(), *op, ())
-        };
-        posted.map(Status::Pending)
+    ) -> Result<Ticket<'static>, Busy<()>> {
+        if self.shared().rounds == 0 || !tsumugi_ult::is_alone() {
+            return self.engine.post(hint(), *op, ());
+        }
+        self.count_poll();
+        let before = self.begin_turn();
+        let posted = self.engine.post_now(hint(), *op, ());
+        let has_ended = posted.as_ref().is_ok_and(|ticket| {
+            begun(ticket);
+            ticket.is_done()
+        });
+        self.end_turn(before, has_ended);
+        posted
     }
 
     /// Polls until `has_ended`, at most for as many rounds as an idle worker does;

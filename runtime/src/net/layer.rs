@@ -289,30 +289,39 @@ impl NetLayer {
     /// Posts operations, and takes completions and arrivals. Returns whether there
     /// were any.
     pub(crate) fn poll(&self) -> bool {
-        self.poll_by(|| self.engine.poll() > 0)
+        self.count_poll();
+        self.turn()
     }
 
-    /// Does the same with `poll` in place of the poll of the engine.
+    /// Shows the poller that another thread polls.
     #[inline]
-    pub(super) fn poll_by(&self, poll: impl FnOnce() -> bool) -> bool {
+    pub(super) fn count_poll(&self) {
         let polls = &self.shared().polls;
         // Relaxed: the poller only compares the count. If two threads poll at once,
         // one of their increments may be lost, but the count changes all the same.
         polls.store(polls.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
-        self.turn_by(poll)
     }
 
-    /// Does the same for the poller; its polls are not counted.
+    /// Polls as [`poll`](Self::poll) does, for the poller; its polls are not counted.
     pub(super) fn turn(&self) -> bool {
-        self.turn_by(|| self.engine.poll() > 0)
+        let before = self.begin_turn();
+        let polled = self.engine.poll() > 0;
+        self.end_turn(before, polled)
     }
 
+    /// Begins a turn; the caller works the engine next. Returns how much has arrived
+    /// before.
     #[inline]
-    pub(super) fn turn_by(&self, poll: impl FnOnce() -> bool) -> bool {
+    pub(super) fn begin_turn(&self) -> u64 {
+        self.shared().see_losses();
+        self.shared().arrivals.load(Ordering::Relaxed)
+    }
+
+    /// Ends a turn: handles what the engine has brought. Returns whether there was
+    /// anything; `polled`: an operation has ended.
+    #[inline]
+    pub(super) fn end_turn(&self, before: u64, polled: bool) -> bool {
         let shared = self.shared();
-        shared.see_losses();
-        let before = shared.arrivals.load(Ordering::Relaxed);
-        let polled = poll();
         let fetched = self.fetches().drive(&self.engine, &self.bounce);
         let arrived = shared.arrivals.load(Ordering::Relaxed) != before;
         if arrived && let Some(serve) = shared.serve.get() {

@@ -10,9 +10,7 @@ use crate::completion::CompletionTable;
 use crate::mem::{Rank, Width};
 use crate::ring::Mpsc;
 use crate::sync::{AtomicU32, Ordering};
-use crate::wait::threads::Threads;
 use crate::wait::{Reason, Waker};
-use core::cell::Cell;
 use core::time::Duration;
 use std::format;
 
@@ -228,7 +226,7 @@ fn a_caller_without_room_polls_yields_or_sleeps() {
 }
 
 #[test]
-fn a_watch_is_called_once_and_can_save_the_sleep() {
+fn a_wait_for_an_operation_that_has_ended_does_not_sleep() {
     let (job, region) = job(Delivery { late_polls: 1, shuffle: None });
     let table = CompletionTable::<1>::new();
     let ring = Mpsc::<Work, 8>::new();
@@ -240,33 +238,14 @@ fn a_watch_is_called_once_and_can_save_the_sleep() {
     let engine = Engine::new(table.view(), &executors);
     let put = Op::put_word(word(&region, 3), Width::W8, 6);
     let get = Op::get_word(word(&region, 3), Width::W8);
-    assert_eq!(
-        engine.run_by(
-            Retry::Yield,
-            &Threads,
-            || engine.submit(0, put, ()),
-            |ticket| {
-                while !ticket.is_done() {
-                    engine.poll();
-                }
-            }
-        ),
-        Ok(0)
-    );
-    let watched = Cell::new(0);
     let never = Scripted::new(|reason: Reason| panic!("it sleeps for {reason:?}"));
-    let ended = engine.run_by(
-        Retry::Yield,
-        &never,
-        || engine.submit(0, get, ()),
-        |ticket| {
-            watched.set(watched.get() + 1);
-            while !ticket.is_done() {
-                engine.poll();
-            }
-        },
-    );
-    assert_eq!((ended, watched.get()), (Ok(6), 1));
+    for (op, result) in [(put, 0), (get, 6)] {
+        let ticket = engine.post(0, op, ()).unwrap();
+        while !ticket.is_done() {
+            engine.poll();
+        }
+        assert_eq!(engine.wait(ticket, &never), Ok(result));
+    }
     assert_eq!(engine.completions().in_flight(), 0);
 }
 

@@ -1,0 +1,56 @@
+//! The peers that were given up, and the addresses of all.
+
+use super::super::fence::{FencedPeer, parse};
+use super::super::sys::*;
+use super::RdmEndpoint;
+use crate::net::ADDRESS_BYTES_MAX;
+use std::net::SocketAddr;
+
+impl RdmEndpoint {
+    /// Ends all connections with a peer that was given up; with `refuses`, its host
+    /// cannot begin new ones.
+    #[cold]
+    pub(in crate::ofi) fn fence(&mut self, peer: fi_addr_t, refuses: bool) {
+        self.given_up.push(peer);
+        let (Some(own), Some(address)) = (self.own_address(), self.address_of(peer)) else {
+            return;
+        };
+        let mut living = (0..self.peers).filter(|peer| !self.given_up.contains(peer));
+        let is_there = |address: SocketAddr, other: SocketAddr| address.ip() == other.ip();
+        let is_alone = !is_there(own, address)
+            && !living
+                .any(|peer| self.address_of(peer).is_some_and(|other| is_there(address, other)));
+        self.fence.shut(own, FencedPeer { address, is_alone, refuses });
+    }
+
+    /// Ends connections that hosts have begun that are shut out; see
+    /// [`has_caller`](super::super::fence::Fence::has_caller).
+    #[cold]
+    pub(in crate::ofi) fn shut_out(&self) {
+        if let Some(own) = self.own_address() {
+            self.fence.shut_out(own);
+        }
+    }
+
+    fn own_address(&self) -> Option<SocketAddr> {
+        parse(&self.address().ok()?)
+    }
+
+    fn address_of(&self, peer: fi_addr_t) -> Option<SocketAddr> {
+        let mut name = [0u8; ADDRESS_BYTES_MAX];
+        let mut bytes = name.len();
+        // SAFETY: the table's size is checked before its slot is used, and the buffer
+        // has as many bytes.
+        let answer = unsafe {
+            let table = (*self.av).ops;
+            if !has_slot(table, core::mem::offset_of!(fi_ops_av, lookup)) {
+                return None;
+            }
+            (*table).lookup?(self.av, peer, name.as_mut_ptr().cast(), &mut bytes)
+        };
+        if answer != 0 {
+            return None;
+        }
+        parse(name.get(..bytes)?)
+    }
+}

@@ -1,0 +1,115 @@
+//! Fencing: nothing that a peer sends lands once it was given up, and nothing goes to
+//! it any more.
+//!
+//! libfabric cannot withdraw a region's key from one peer, and keeps a connection open
+//! for as long as the peer lives. Where the connections are TCP sockets, this file does
+//! it with the sockets:
+//!
+//! ```text
+//!  connection to the peer's address      ─► reset, with all that is in its buffers
+//!  connection from the peer's host       ─┬ reset, if no living peer is on that host
+//!  connection that the host begins later ─┘ before its first request is read
+//! ```
+//!
+//! The library takes the end of a connection for a loss of the network, and closes its
+//! part. With other providers there is no fence.
+
+use super::sockets::{OpenSocket, open_sockets};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+/// The hosts that are shut out of an endpoint.
+#[derive(Default)]
+pub(super) struct Fence {
+    hosts: Vec<IpAddr>,
+    /// The socket that accepts connections, once there are such hosts.
+    listener: Option<OpenSocket>,
+}
+
+/// A peer that is given up.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FencedPeer {
+    /// The address at which it accepts connections.
+    pub address: SocketAddr,
+    /// Whether no other peer that lives, nor this endpoint, is on its host.
+    pub is_alone: bool,
+    /// Whether it cannot connect again.
+    pub refuses: bool,
+}
+
+impl Fence {
+    /// Ends all connections of the endpoint at `own` with a peer.
+    pub(super) fn shut(&mut self, own: SocketAddr, peer: FencedPeer) {
+        let FencedPeer { address, is_alone, refuses } = peer;
+        let is_from_there = |far: SocketAddr| is_alone && far.ip() == address.ip();
+        for socket in open_sockets() {
+            match socket.far() {
+                Some(far) if far == address => socket.reset(),
+                Some(far) if is_from_there(far) && is_accepted_at(own, &socket) => socket.reset(),
+                None if is_alone && refuses && is_listener_at(own, &socket) => {
+                    self.hosts.push(address.ip());
+                    self.listener = Some(socket);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Whether a connection was begun that may come from a host that is shut out: the
+    /// caller lets the provider accept it, and calls [`shut_out`](Self::shut_out).
+    #[inline]
+    pub(super) fn has_caller(&self) -> bool {
+        self.listener.as_ref().is_some_and(OpenSocket::has_caller)
+    }
+
+    /// Ends connections that were accepted from hosts that are shut out. The provider
+    /// has read no request of them yet: a peer sends the first one after it has got an
+    /// answer.
+    #[cold]
+    pub(super) fn shut_out(&self, own: SocketAddr) {
+        let is_shut_out = |far: SocketAddr| self.hosts.contains(&far.ip());
+        for socket in open_sockets() {
+            if socket.far().is_some_and(is_shut_out) && is_accepted_at(own, &socket) {
+                socket.reset();
+            }
+        }
+    }
+}
+
+fn is_accepted_at(own: SocketAddr, socket: &OpenSocket) -> bool {
+    socket.near().is_some_and(|near| near.port() == own.port())
+}
+
+fn is_listener_at(own: SocketAddr, socket: &OpenSocket) -> bool {
+    socket.near() == Some(own) && socket.is_listener()
+}
+
+/// The address in a `sockaddr_in` or `sockaddr_in6`.
+pub(super) fn parse(name: &[u8]) -> Option<SocketAddr> {
+    let (family, rest) = name.split_first_chunk()?;
+    let (port, rest) = rest.split_first_chunk()?;
+    let host: IpAddr = match u16::from_ne_bytes(*family).into() {
+        libc::AF_INET => Ipv4Addr::from(*rest.first_chunk::<4>()?).into(),
+        libc::AF_INET6 => Ipv6Addr::from(*rest.get(4..)?.first_chunk::<16>()?).into(),
+        _ => return None,
+    };
+    Some((host, u16::from_be_bytes(*port)).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_both_families_are_parsed_and_others_are_not() {
+        let two = |family: i32| (family as u16).to_ne_bytes();
+        let four = [&two(libc::AF_INET)[..], &[0x1f, 0x90], &[10, 0, 0, 7], &[0; 8]].concat();
+        assert_eq!(parse(&four), Some("10.0.0.7:8080".parse().unwrap()));
+        let host = Ipv6Addr::LOCALHOST.octets();
+        let six = [&two(libc::AF_INET6)[..], &[0, 80], &[0; 4], &host, &[0; 4]].concat();
+        assert_eq!(parse(&six), Some("[::1]:80".parse().unwrap()));
+        assert_eq!(parse(&four[..7]), None);
+        assert_eq!(parse(&six[..20]), None);
+        assert_eq!(parse(&[&two(libc::AF_UNIX)[..], &[0; 14]].concat()), None);
+        assert_eq!(parse(&[]), None);
+    }
+}
