@@ -142,12 +142,17 @@ impl Runtime {
     /// # Errors
     ///
     /// Those of [`call`](Self::call); then the buffer is dropped.
+    ///
+    /// # Panics
+    ///
+    /// If the buffer belongs to another rank or another job.
     pub fn call_buffer(
         &self,
         to: Rank,
         id: u32,
         buf: Buffer<u8>,
     ) -> Result<(Buffer<u8>, Vec<u8>), Error> {
+        buf.assert_of(self);
         let published = Published::new(self, buf)?;
         let answer = self.handle().am().call(to, HandlerId(id), published.payload(), None, None)?;
         Ok((published.take_back(), answer.to_vec()))

@@ -13,6 +13,11 @@
 //! sends it through a queue. An operation on a rank of another node is pending at
 //! first; a get from a rank that does not answer any more ends when the device
 //! releases its buffer.
+//!
+//! Each of these calls takes a buffer that its own rank has made. With a buffer of
+//! another rank (ranks that are threads of one process can hand one over) or of an
+//! earlier job it panics before anything happens; the future of an `_async` call
+//! panics when it is first polled.
 
 use crate::{AddrError, Buffer, Busy, Outcome, Plain, Remote, Runtime, Status};
 use tsumugi_core::backend::execute;
@@ -28,6 +33,10 @@ impl Runtime {
     ///
     /// [`Busy`]: there is no room for the operation now. A wrong address is the
     /// error of the outcome.
+    ///
+    /// # Panics
+    ///
+    /// If the buffer belongs to another rank or another job.
     ///
     /// # Example
     ///
@@ -51,7 +60,7 @@ impl Runtime {
         from: Remote<T>,
         buf: Buffer<T>,
     ) -> Result<Status<'_, Buffer<T>>, Busy<Buffer<T>>> {
-        self.submit(&get(from, &buf), buf)
+        self.submit(&self.get_op(from, &buf), buf)
     }
 
     /// Writes the buffer to the bytes from `to` on. Wait-free between ranks of a
@@ -61,25 +70,37 @@ impl Runtime {
     ///
     /// [`Busy`]: there is no room for the operation now. A wrong address is the
     /// error of the outcome.
+    ///
+    /// # Panics
+    ///
+    /// If the buffer belongs to another rank or another job.
     pub fn try_put<T: Plain>(
         &self,
         to: Remote<T>,
         buf: Buffer<T>,
     ) -> Result<Status<'_, Buffer<T>>, Busy<Buffer<T>>> {
-        self.submit(&put(to, &buf), buf)
+        self.submit(&self.put_op(to, &buf), buf)
     }
 
     /// Gets bytes from `from` on into the buffer, as a future. The operation begins
     /// at the first poll; a future that is dropped later leaves the buffer to the
     /// operation.
+    ///
+    /// # Panics
+    ///
+    /// If the buffer belongs to another rank or another job.
     pub async fn get_async<T: Plain>(&self, from: Remote<T>, buf: Buffer<T>) -> Outcome<Buffer<T>> {
-        self.carry_async(&get(from, &buf), buf).await
+        self.carry_async(&self.get_op(from, &buf), buf).await
     }
 
     /// Writes the buffer to the bytes from `to` on, as a future, like
     /// [`get_async`](Self::get_async).
+    ///
+    /// # Panics
+    ///
+    /// If the buffer belongs to another rank or another job.
     pub async fn put_async<T: Plain>(&self, to: Remote<T>, buf: Buffer<T>) -> Outcome<Buffer<T>> {
-        self.carry_async(&put(to, &buf), buf).await
+        self.carry_async(&self.put_op(to, &buf), buf).await
     }
 
     /// Gets bytes from `from` on into the buffer and then calls `then` with it, on
@@ -93,13 +114,17 @@ impl Runtime {
     ///
     /// [`Busy`]: there is no room for the operation now, and `then` is not called. A
     /// wrong address is the error of the outcome.
+    ///
+    /// # Panics
+    ///
+    /// If the buffer belongs to another rank or another job.
     pub fn get_then<T: Plain>(
         &self,
         from: Remote<T>,
         buf: Buffer<T>,
         then: impl FnOnce(Outcome<Buffer<T>>) + Send + 'static,
     ) -> Result<(), Busy<Buffer<T>>> {
-        self.carry_then(&get(from, &buf), buf, then)
+        self.carry_then(&self.get_op(from, &buf), buf, then)
     }
 
     /// Writes the buffer to the bytes from `to` on and then calls `then` with it,
@@ -109,13 +134,17 @@ impl Runtime {
     ///
     /// [`Busy`]: there is no room for the operation now, and `then` is not called. A
     /// wrong address is the error of the outcome.
+    ///
+    /// # Panics
+    ///
+    /// If the buffer belongs to another rank or another job.
     pub fn put_then<T: Plain>(
         &self,
         to: Remote<T>,
         buf: Buffer<T>,
         then: impl FnOnce(Outcome<Buffer<T>>) + Send + 'static,
     ) -> Result<(), Busy<Buffer<T>>> {
-        self.carry_then(&put(to, &buf), buf, then)
+        self.carry_then(&self.put_op(to, &buf), buf, then)
     }
 
     fn submit<T: Plain>(
@@ -170,14 +199,16 @@ impl Runtime {
     fn carry_out<T: Plain>(&self, op: &Op, buf: Buffer<T>) -> Outcome<Buffer<T>> {
         Outcome { result: execute(self.handle().direct(), op), buf }
     }
-}
 
-fn get<T: Plain>(from: Remote<T>, buf: &Buffer<T>) -> Op {
-    Op::get(from.addr(), buf.local(), size_of_val(&**buf) as u64)
-}
+    #[inline(always)]
+    fn get_op<T: Plain>(&self, from: Remote<T>, buf: &Buffer<T>) -> Op {
+        Op::get(from.addr(), buf.local(self), size_of_val(&**buf) as u64)
+    }
 
-fn put<T: Plain>(to: Remote<T>, buf: &Buffer<T>) -> Op {
-    Op::put(buf.local(), to.addr(), size_of_val(&**buf) as u64)
+    #[inline(always)]
+    fn put_op<T: Plain>(&self, to: Remote<T>, buf: &Buffer<T>) -> Op {
+        Op::put(buf.local(self), to.addr(), size_of_val(&**buf) as u64)
+    }
 }
 
 /// The function to be called when an operation with this data has ended.

@@ -318,9 +318,25 @@ impl Exposed<u64> {
 }
 
 impl<T: Plain> Buffer<T> {
-    /// The address of the buffer as the local end of an operation.
-    pub(crate) fn local(&self) -> LocalAddr {
+    /// The address of the buffer as the local end of an operation of `runtime`.
+    ///
+    /// # Panics
+    ///
+    /// If the buffer belongs to another rank, or to another job: its key would name
+    /// other memory of `runtime`.
+    #[inline(always)]
+    pub(crate) fn local(&self, runtime: &Runtime) -> LocalAddr {
+        self.block.assert_of(runtime, "the buffer");
         LocalAddr { key: self.block.region.key, offset: 0 }
+    }
+
+    /// Checks that the buffer belongs to `runtime`.
+    ///
+    /// # Panics
+    ///
+    /// If it belongs to another rank, or to another job.
+    pub(crate) fn assert_of(&self, runtime: &Runtime) {
+        self.block.assert_of(runtime, "the buffer");
     }
 }
 
@@ -347,6 +363,16 @@ impl RegisteredBlock {
     /// The block as an array of `len` values, which is what it was made from.
     pub(crate) fn into_exposed<T>(self, len: usize) -> Exposed<T> {
         Exposed { block: self, len: len as u64, of: PhantomData }
+    }
+
+    /// Checks that the block belongs to `runtime`.
+    ///
+    /// # Panics
+    ///
+    /// If it belongs to another rank, or to another job.
+    #[inline(always)]
+    pub(crate) fn assert_of(&self, runtime: &Runtime, what: &str) {
+        runtime.assert_owns(what, &self.runtime);
     }
 
     /// The registration of the block.

@@ -52,6 +52,18 @@ impl RankHandle {
         }
     }
 
+    /// Whether both handles are of the same rank of the same job.
+    #[inline(always)]
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.node, &other.node)
+    }
+
+    /// Whether both handles are of ranks of the same job on the same node.
+    #[inline]
+    pub fn is_neighbour(&self, other: &Self) -> bool {
+        Arc::ptr_eq(self.direct.space(), other.direct.space())
+    }
+
     /// The number of this rank.
     #[inline]
     pub fn rank(&self) -> Rank {

@@ -225,6 +225,7 @@ impl RankNode {
         self.member.control().workers().store(0, Ordering::SeqCst);
         *self.spawner.lock().unwrap_or_else(PoisonError::into_inner) = None;
         self.am.close();
+        self.messages.close();
         if let Some(global) = self.global() {
             global.close();
         }

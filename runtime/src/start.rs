@@ -171,6 +171,7 @@ fn be<T: Send, E: From<Error> + Send>(
     let scheduler = schedule(&node, chosen)?;
     let handle = RankHandle::new(node.clone(), place.method, scheduler.spawner(), chosen.workers);
     node.watch(handle.spawner(), chosen.workers);
+    let closing = Closing(&node);
     let helper = ProgressThread::start(&node, chosen.workers)?;
     let showing = chosen.inside.show(node.member().rank(), handle.spawner())?;
     let result = scheduler.run(|| {
@@ -183,7 +184,7 @@ fn be<T: Send, E: From<Error> + Send>(
     });
     showing.end();
     drop(helper);
-    node.unwatch();
+    drop(closing);
     if result.is_ok() {
         if let Some(meet) = meet {
             // Until all ranks are here, other ranks may need an answer, which the
@@ -192,9 +193,23 @@ fn be<T: Send, E: From<Error> + Send>(
         }
         node.member().finish();
     }
+    // After the meeting: no rank of another node reads from this node any more.
+    node.member().control().set_closed();
     drop(survivor);
     drop(watch);
     result
+}
+
+/// A rank that runs: its services are closed when it ends, also by a panic.
+struct Closing<'n>(&'n RankNode);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        self.0.unwatch();
+        if thread::panicking() {
+            self.0.member().control().set_closed();
+        }
+    }
 }
 
 /// A rank that ends after another one has died. Its connections stay open until all

@@ -52,8 +52,10 @@ impl Runtime {
     ///
     /// Those of [`array`](Self::array). [`Error::Program`] with
     /// [`ArrayError::Full`] if [`Dealt::room`] is less than the number of pages
-    /// that a rank has at first, and with a [`ShapeError`] if
-    /// [`Directory::Messages`] is given in a job of more than 64 ranks.
+    /// that a rank has at first, with [`ArrayError::NoSuchRank`] if the function of
+    /// [`Distribution::By`] returns a rank that does not exist, and with a
+    /// [`ShapeError`] if [`Directory::Messages`] is given in a job of more than 64
+    /// ranks.
     ///
     /// [`ShapeError`]: super::ShapeError
     /// [`Directory::Messages`]: super::Directory::Messages
@@ -61,6 +63,9 @@ impl Runtime {
         let (page_len, shape) = dealt.shape(self.size(), len, size_of::<T>());
         shape.check().map_err(Error::program)?;
         check_bytes::<T>(len)?;
+        if let Some((page, rank)) = shape.homes.stray(dealt.first) {
+            return Err(ArrayError::NoSuchRank { page, rank, size: self.size() }.into());
+        }
         let engine = PageEngine::new(self, shape, &dealt)?;
         engine.deal(self.rank(), dealt.first)?;
         // No rank may look up a page before all pages are distributed.

@@ -53,12 +53,14 @@ impl Global {
     ///
     /// # Panics
     ///
-    /// If `bytes` is not such a number.
+    /// If `bytes` is not such a number, or if `comm` belongs to another rank or
+    /// another job.
     pub fn channel_to(
         &self,
         (comm, to, tag): (&Comm, Rank, u32),
         bytes: u64,
     ) -> Result<ChannelSender, Error> {
+        comm.assert_of(&self.runtime);
         let head = self.expose::<u64>(1)?;
         let own = head.at(0).addr();
         let ring = meet((comm, to, tag), own)?;
@@ -81,6 +83,7 @@ impl Global {
         (comm, from, tag): (&Comm, Rank, u32),
         bytes: u64,
     ) -> Result<ChannelReceiver, Error> {
+        comm.assert_of(&self.runtime);
         let words = Channel::ring_size(bytes) as usize / 8;
         let ring = self.expose::<u64>(words)?;
         let own = ring.at(0).addr();

@@ -79,6 +79,10 @@ impl SegmentSource {
     ///   the job has no such rank, or it has died.
     /// - [`Error::LengthsDiffer`]: the other end has another length or another
     ///   number of segments.
+    ///
+    /// # Panics
+    ///
+    /// If `comm` belongs to another rank or another job than `global`.
     pub fn connect(
         global: &Global,
         (comm, to, tag): (&Comm, Rank, u32),
@@ -197,6 +201,10 @@ impl SegmentSink {
     /// # Errors
     ///
     /// Those of [`SegmentSource::connect`].
+    ///
+    /// # Panics
+    ///
+    /// As [`SegmentSource::connect`].
     pub fn connect(
         global: &Global,
         (comm, from, tag): (&Comm, Rank, u32),
@@ -267,6 +275,7 @@ impl SegmentEnd {
         own: GlobalAddr,
         (bytes, count): (u64, u64),
     ) -> Result<Self, Error> {
+        comm.assert_of(&global.runtime);
         let counted = global.expose::<u64>(1)?;
         let told = [counted.at(0).addr().to_bits(), own.to_bits(), bytes, count];
         let mut heard = [0u64; 4];

@@ -16,6 +16,7 @@
 
 use std::fmt;
 use std::time::Duration;
+use tsumugi_core::boot::JOB_RANKS_MAX;
 use tsumugi_core::excerpt::Excerpt;
 
 /// How ranks find each other.
@@ -321,7 +322,7 @@ fn rank_of_size(
     rank: &'static str,
     size: &'static str,
 ) -> Result<(u32, u32), EnvError> {
-    let (rank, size) = (number(lookup, rank, u32::MAX)?, number(lookup, size, RANKS_MAX)?);
+    let (rank, size) = (number(lookup, rank, u32::MAX)?, number(lookup, size, JOB_RANKS_MAX)?);
     if rank < size { Ok((rank, size)) } else { Err(EnvError::Size { rank, size }) }
 }
 
@@ -405,7 +406,6 @@ const MASTER_ADDR: &str = "MASTER_ADDR";
 const MASTER_PORT: &str = "MASTER_PORT";
 /// Default of [`SECONDS`]: some launchers start thousands of processes.
 pub const SECONDS_DEFAULT: u32 = 60;
-const RANKS_MAX: u32 = 1 << 24;
 const ADDRESSES_MAX: usize = 16;
 
 /// The variables in which launchers report how many ranks are on this node:

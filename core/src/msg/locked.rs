@@ -260,7 +260,7 @@ impl<'m> MessageMachine<'m> {
 
     /// Removes a receive from the board that has its message, or will never get
     /// it.
-    fn remove_post(&mut self, post: usize) {
+    pub(super) fn remove_post(&mut self, post: usize) {
         let source = source_of(&self.tables.requests[post]);
         self.under_lock(|board| board.remove(post as u32, source));
         self.forget_board(post);

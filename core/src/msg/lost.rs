@@ -49,7 +49,7 @@ impl MessageMachine<'_> {
 
     /// Removes a request that waits for the rank from its lists. Returns whether
     /// the request must end with an error.
-    fn abandon(&mut self, index: usize, from: usize) -> bool {
+    pub(super) fn abandon(&mut self, index: usize, from: usize) -> bool {
         let entry = &mut self.tables.requests[index];
         match entry.state {
             RequestState::Free | RequestState::Ended => return false,

@@ -180,6 +180,7 @@ mod receive;
 mod rendezvous;
 mod request_state;
 mod room;
+mod seal;
 mod send;
 mod setup;
 mod shape;

@@ -65,6 +65,7 @@ struct RankStatus {
     sleeps_fenced: AtomicU32,
     neglected: AtomicU32,
     pulse: AtomicU32,
+    closed: AtomicU32,
     pid_space: AtomicU64,
 }
 
@@ -216,6 +217,17 @@ impl ControlBlock {
     #[inline]
     pub fn take_neglected(&self) -> bool {
         self.is_neglected() && self.life.neglected.swap(0, Ordering::SeqCst) != 0
+    }
+
+    /// Whether the rank has ended, in one way or another: none of its threads accesses
+    /// memory of a peer for a message any more.
+    pub fn is_closed(&self) -> bool {
+        self.life.closed.load(Ordering::SeqCst) != 0
+    }
+
+    /// Sets [`is_closed`](Self::is_closed).
+    pub fn set_closed(&self) {
+        self.life.closed.store(1, Ordering::SeqCst);
     }
 
     /// A counter, odd, that goes on as long as the rank's watch over the network

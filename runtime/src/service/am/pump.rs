@@ -5,6 +5,7 @@ use super::outbound::RemoteOps;
 use super::state::{Am, AmState, Function};
 use crate::panic;
 use std::mem::take;
+use std::sync::Arc;
 use std::sync::{MutexGuard, PoisonError};
 use tsumugi_core::am::{
     AmEvent, AmOutput, HandlerAnswer, HandlerId, Incoming, Message, RequestBody, SendError,
@@ -133,6 +134,9 @@ impl Am {
                 None
             }
         };
+        if let Some(replaced) = function.and_then(Arc::into_inner) {
+            self.drop_replaced(handler, replaced);
+        }
         let mut state = self.lock();
         if let RequestBody::Landed(landed) = body {
             state.machine.release(landed);
@@ -143,6 +147,13 @@ impl Am {
         }
         drop(state);
         self.post();
+    }
+
+    /// Drops a function that was replaced while it ran. Like the function itself, its
+    /// values must not sleep: this thread pumps.
+    #[cold]
+    fn drop_replaced(&self, handler: HandlerId, replaced: Function) {
+        self.contain(handler, || tsumugi_ult::callback(|| drop(replaced)));
     }
 
     /// Calls a function of the program for messages to `handler`. A panic in it is

@@ -237,10 +237,20 @@ impl Am {
         assert!(self.remote.set(remote).is_ok(), "the carrier is set once");
     }
 
-    /// Sets the function that messages for `handler` call.
+    /// Sets the function that messages for `handler` call. The function that was set
+    /// before is dropped when the table is unlocked: values of the program in it may
+    /// set handlers, call or sleep in their drop. After the end of the rank, the new
+    /// function is dropped.
     pub fn set(&self, handler: HandlerId, function: Function) {
+        let function = Arc::new(function);
         let mut functions = self.functions.write().unwrap_or_else(PoisonError::into_inner);
-        functions.insert(handler.0, Arc::new(function));
+        // `close` empties the table after it has set this.
+        let unused = match self.lock().has_ended {
+            true => Some(function),
+            false => functions.insert(handler.0, function),
+        };
+        drop(functions);
+        drop(unused);
     }
 
     /// Checks that a request may be sent to a peer.
@@ -325,7 +335,9 @@ impl Service for Am {
         for key in blocks {
             self.direct.unregister(key);
         }
-        take(&mut *self.functions.write().unwrap_or_else(PoisonError::into_inner));
+        let functions = take(&mut *self.functions.write().unwrap_or_else(PoisonError::into_inner));
+        // Without the lock, as in `set`.
+        drop(functions);
     }
 }
 

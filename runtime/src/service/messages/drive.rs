@@ -35,6 +35,7 @@ use crate::service::Service;
 use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 use tsumugi_core::mem::{LocalRank, PeerIndex};
 use tsumugi_core::msg::board::Board;
 use tsumugi_core::msg::{
@@ -189,6 +190,21 @@ impl Messages {
             let mut state = self.lock();
             on_wire!(state, |machine, wire| machine.cancel(wire, request));
             drop(state);
+            self.work();
+        }
+    }
+
+    /// Ends the part of this rank in messages, at the end of its job. Threads that wait
+    /// are woken: their calls end with [`MessageError::Ended`] as soon as no peer can
+    /// reach their buffers. When this returns, no thread of this rank accesses memory
+    /// of a peer any more.
+    pub(crate) fn close(&self) {
+        let woken = self.lock().seal();
+        woken.into_iter().for_each(Waker::wake);
+        self.work();
+        while self.lock().machine.is_copying() {
+            // A copy of another thread, or of the network.
+            tsumugi_ult::sleep(COPY_LOOK);
             self.work();
         }
     }
@@ -410,6 +426,9 @@ fn thresholds_of(measured: &distance::Thresholds) -> Thresholds {
         ..Thresholds::DEFAULT
     }
 }
+
+/// How long the end of a rank waits before it looks at its last copies again.
+const COPY_LOOK: Duration = Duration::from_micros(100);
 
 /// The result of a copy.
 enum CopyOutcome {
