@@ -633,7 +633,7 @@ strangers() {
 # short heartbeats alone would pass.
 black_hole() {
     local begin=$SECONDS only_short='tbf rate 1gbit burst 700b latency 50ms'
-    start 2 "$job" --role until-lost-beside-beats
+    start 2 "$job" --role until-lost-beside-heartbeats
     for _ in $(seq 600); do
         [[ $(grep -c working "$work/log") == 4 ]] && break
         sleep 0.1

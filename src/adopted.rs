@@ -87,13 +87,13 @@ impl Runtime {
     /// node. It costs nothing until the first such operation.
     pub fn adopt<M: Foreign>(&self, memory: M) -> Adopted<M> {
         let mut memory = ManuallyDrop::new(memory);
-        if let Some(far) = self.handle().far() {
+        if let Some(net) = self.handle().net() {
             let values = memory.values_mut();
             let (start, bytes) = (values.as_mut_ptr().expose_provenance(), size_of_val(values));
             // SAFETY: the trait's contract holds until the memory is dropped or
             // returned, which happens only after it was disowned; different owners
             // have different memory.
-            unsafe { far.adopt(start, bytes) };
+            unsafe { net.adopt(start, bytes) };
         }
         Adopted { memory, runtime: self.clone() }
     }
@@ -121,7 +121,7 @@ impl<M: Foreign> Adopted<M> {
 
     fn disown(&self) -> bool {
         let start = self.memory.values().as_ptr() as usize;
-        self.runtime.handle().far().is_none_or(|far| far.disown(start))
+        self.runtime.handle().net().is_none_or(|net| net.disown(start))
     }
 }
 

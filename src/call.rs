@@ -142,12 +142,17 @@ impl Runtime {
     /// # Errors
     ///
     /// Those of [`call`](Self::call); then the buffer is dropped.
+    ///
+    /// # Panics
+    ///
+    /// If the buffer belongs to another rank or another job.
     pub fn call_buffer(
         &self,
         to: Rank,
         id: u32,
         buf: Buffer<u8>,
     ) -> Result<(Buffer<u8>, Vec<u8>), Error> {
+        buf.assert_of(self);
         let published = Published::new(self, buf)?;
         let answer = self.handle().am().call(to, HandlerId(id), published.payload(), None, None)?;
         Ok((published.take_back(), answer.to_vec()))
@@ -198,8 +203,8 @@ impl Published {
         // not freed before the registration has ended.
         let region = unsafe { runtime.handle().direct().register(base, bytes, Access::Read)? };
         let registration = PublishedRegion { runtime: runtime.clone(), region };
-        if let Some(far) = runtime.handle().far() {
-            far.register(&region)?;
+        if let Some(net) = runtime.handle().net() {
+            net.register(&region)?;
         }
         Ok(Self { registration, buf })
     }
@@ -217,8 +222,8 @@ impl Published {
 
 impl Drop for PublishedRegion {
     fn drop(&mut self) {
-        if let Some(far) = self.runtime.handle().far() {
-            far.unregister(self.region.key);
+        if let Some(net) = self.runtime.handle().net() {
+            net.unregister(self.region.key);
         }
         self.runtime.handle().direct().unregister(self.region.key);
     }

@@ -35,6 +35,10 @@
 //! }
 //! ```
 //!
+//! The end: when the job has ended, no message moves any more. Calls of OS threads that
+//! are still waiting end with [`MessageError::Ended`](crate::MessageError::Ended) as
+//! soon as no rank can access their buffers, and so do later calls.
+//!
 //! Progress: messages move while a ULT of the rank waits for a message, or while a
 //! worker is idle. Long messages also move when all workers compute.
 //!

@@ -13,6 +13,11 @@
 //! sends it through a queue. An operation on a rank of another node is pending at
 //! first; a get from a rank that does not answer any more ends when the device
 //! releases its buffer.
+//!
+//! Each of these calls takes a buffer that its own rank has made. With a buffer of
+//! another rank (ranks that are threads of one process can hand one over) or of an
+//! earlier job it panics before anything happens; the future of an `_async` call
+//! panics when it is first polled.
 
 use crate::{AddrError, Buffer, Busy, Outcome, Plain, Remote, Runtime, Status};
 use tsumugi_core::backend::execute;
@@ -28,6 +33,10 @@ impl Runtime {
     ///
     /// [`Busy`]: there is no room for the operation now. A wrong address is the
     /// error of the outcome.
+    ///
+    /// # Panics
+    ///
+    /// If the buffer belongs to another rank or another job.
     ///
     /// # Example
     ///
@@ -51,7 +60,7 @@ impl Runtime {
         from: Remote<T>,
         buf: Buffer<T>,
     ) -> Result<Status<'_, Buffer<T>>, Busy<Buffer<T>>> {
-        self.submit(&get(from, &buf), buf)
+        self.submit(&self.get_op(from, &buf), buf)
     }
 
     /// Writes the buffer to the bytes from `to` on. Wait-free between ranks of a
@@ -61,25 +70,37 @@ impl Runtime {
     ///
     /// [`Busy`]: there is no room for the operation now. A wrong address is the
     /// error of the outcome.
+    ///
+    /// # Panics
+    ///
+    /// If the buffer belongs to another rank or another job.
     pub fn try_put<T: Plain>(
         &self,
         to: Remote<T>,
         buf: Buffer<T>,
     ) -> Result<Status<'_, Buffer<T>>, Busy<Buffer<T>>> {
-        self.submit(&put(to, &buf), buf)
+        self.submit(&self.put_op(to, &buf), buf)
     }
 
     /// Gets bytes from `from` on into the buffer, as a future. The operation begins
     /// at the first poll; a future that is dropped later leaves the buffer to the
     /// operation.
+    ///
+    /// # Panics
+    ///
+    /// If the buffer belongs to another rank or another job.
     pub async fn get_async<T: Plain>(&self, from: Remote<T>, buf: Buffer<T>) -> Outcome<Buffer<T>> {
-        self.carry_async(&get(from, &buf), buf).await
+        self.carry_async(&self.get_op(from, &buf), buf).await
     }
 
     /// Writes the buffer to the bytes from `to` on, as a future, like
     /// [`get_async`](Self::get_async).
+    ///
+    /// # Panics
+    ///
+    /// If the buffer belongs to another rank or another job.
     pub async fn put_async<T: Plain>(&self, to: Remote<T>, buf: Buffer<T>) -> Outcome<Buffer<T>> {
-        self.carry_async(&put(to, &buf), buf).await
+        self.carry_async(&self.put_op(to, &buf), buf).await
     }
 
     /// Gets bytes from `from` on into the buffer and then calls `then` with it, on
@@ -93,13 +114,17 @@ impl Runtime {
     ///
     /// [`Busy`]: there is no room for the operation now, and `then` is not called. A
     /// wrong address is the error of the outcome.
+    ///
+    /// # Panics
+    ///
+    /// If the buffer belongs to another rank or another job.
     pub fn get_then<T: Plain>(
         &self,
         from: Remote<T>,
         buf: Buffer<T>,
         then: impl FnOnce(Outcome<Buffer<T>>) + Send + 'static,
     ) -> Result<(), Busy<Buffer<T>>> {
-        self.carry_then(&get(from, &buf), buf, then)
+        self.carry_then(&self.get_op(from, &buf), buf, then)
     }
 
     /// Writes the buffer to the bytes from `to` on and then calls `then` with it,
@@ -109,13 +134,17 @@ impl Runtime {
     ///
     /// [`Busy`]: there is no room for the operation now, and `then` is not called. A
     /// wrong address is the error of the outcome.
+    ///
+    /// # Panics
+    ///
+    /// If the buffer belongs to another rank or another job.
     pub fn put_then<T: Plain>(
         &self,
         to: Remote<T>,
         buf: Buffer<T>,
         then: impl FnOnce(Outcome<Buffer<T>>) + Send + 'static,
     ) -> Result<(), Busy<Buffer<T>>> {
-        self.carry_then(&put(to, &buf), buf, then)
+        self.carry_then(&self.put_op(to, &buf), buf, then)
     }
 
     fn submit<T: Plain>(
@@ -126,7 +155,7 @@ impl Runtime {
         match self.handle().route(&op.remote) {
             Route::Here => Ok(Status::Done(self.carry_out(op, buf))),
             Route::Queue(queue) => queue.submit(op, buf),
-            Route::Net(far) => far.submit(op, buf),
+            Route::Net(net) => net.submit(op, buf),
         }
     }
 
@@ -134,7 +163,7 @@ impl Runtime {
         match self.handle().route(&op.remote) {
             Route::Here => self.carry_out(op, buf),
             Route::Queue(queue) => queue.carry(op, buf).await,
-            Route::Net(far) => far.carry(op, buf).await,
+            Route::Net(net) => net.carry(op, buf).await,
         }
     }
 
@@ -157,7 +186,7 @@ impl Runtime {
         let callback = unsafe { Callback::new(ended_for(&data), data.cast()) };
         let begun = match route {
             Route::Queue(queue) => queue.submit_callback(op, callback),
-            Route::Net(far) => far.post(op, callback),
+            Route::Net(net) => net.post(op, callback),
             Route::Here => unreachable!("an operation of this node was carried out before"),
         };
         begun.map_err(|busy| {
@@ -170,18 +199,22 @@ impl Runtime {
     fn carry_out<T: Plain>(&self, op: &Op, buf: Buffer<T>) -> Outcome<Buffer<T>> {
         Outcome { result: execute(self.handle().direct(), op), buf }
     }
-}
 
-fn get<T: Plain>(from: Remote<T>, buf: &Buffer<T>) -> Op {
-    Op::get(from.addr(), buf.local(), size_of_val(&**buf) as u64)
-}
+    #[inline(always)]
+    fn get_op<T: Plain>(&self, from: Remote<T>, buf: &Buffer<T>) -> Op {
+        Op::get(from.addr(), buf.local(self), size_of_val(&**buf) as u64)
+    }
 
-fn put<T: Plain>(to: Remote<T>, buf: &Buffer<T>) -> Op {
-    Op::put(buf.local(), to.addr(), size_of_val(&**buf) as u64)
+    #[inline(always)]
+    fn put_op<T: Plain>(&self, to: Remote<T>, buf: &Buffer<T>) -> Op {
+        Op::put(buf.local(self), to.addr(), size_of_val(&**buf) as u64)
+    }
 }
 
 /// The function to be called when an operation with this data has ended.
-fn ended_for<B, F: FnOnce(Outcome<B>)>(_: &*mut (B, F)) -> fn(*mut (), Result<u64, AddrError>) {
+fn ended_for<B: Send, F: FnOnce(Outcome<B>) + Send>(
+    _: &*mut (B, F),
+) -> fn(*mut (), Result<u64, AddrError>) {
     |data, result| {
         // SAFETY: leaked by `carry_then` for this call, which comes once.
         let (buf, then) = *unsafe { Box::from_raw(data.cast::<(B, F)>()) };
@@ -191,6 +224,6 @@ fn ended_for<B, F: FnOnce(Outcome<B>)>(_: &*mut (B, F)) -> fn(*mut (), Result<u6
 
 /// Calls a callback. A panic of it is contained, because the calling thread ends
 /// operations of other callers, too.
-fn call_back<B>(then: impl FnOnce(Outcome<B>), outcome: Outcome<B>) {
+fn call_back<B: Send>(then: impl FnOnce(Outcome<B>) + Send, outcome: Outcome<B>) {
     panic::contain("a completion callback", || tsumugi_ult::callback(|| then(outcome)));
 }

@@ -37,7 +37,7 @@
 //! The first access to a rank reads the rank's table of regions; later accesses
 //! find the table in this rank's cache, which has a bound that does not depend on
 //! the job. An access by the address of freed memory returns
-//! [`AccessError::Stale`], even when the memory belongs to another array by then.
+//! [`AddrError::StaleKey`], even when the memory belongs to another array by then.
 //!
 //! Progress: an access to a rank of the same node is wait-free once that rank's
 //! table is in the cache; all other calls are blocking.
@@ -59,6 +59,8 @@ mod signal;
 mod word;
 mod workspace;
 
+#[cfg(doc)]
+use crate::AddrError;
 #[doc(hidden)]
 pub use bases::Bases;
 pub use block::GlobalBlock;
@@ -71,7 +73,6 @@ pub use segment::{SegmentSink, SegmentSource};
 pub use tsumugi_gas::address::{AddressParts, GlobalAddr, GlobalPtr, LeavesRegion, STARTER, Split};
 pub use tsumugi_gas::channel::ReceivedPart;
 pub use tsumugi_gas::container;
-pub use tsumugi_gas::error::AccessError;
 pub use tsumugi_gas::heap::HeapError;
 pub use tsumugi_gas::order::{After, Full, Handle};
 pub use tsumugi_gas::request::{Copy, ENTRY_BYTES, GlobalRequest, ListCopy, WordRequest as Change};

@@ -116,7 +116,7 @@ impl Runtime {
         let words = Words::share(self, agent, LOCK_BYTES)?;
         // As the checks of an access: `home` must be a rank.
         if home.0 >= self.size() {
-            return Err(AddrError::NoSuchRank { rank: home, size: self.size() }.into());
+            return Err(Error::Addr(AddrError::NoSuchRank { rank: home, size: self.size() }));
         }
         let home = RemoteAddr { rank: home, key: words.key(), offset: 0 };
         let lock = Lock { home, nodes: words.node_table(), kind };

@@ -203,7 +203,7 @@ impl Runtime {
 
     /// The requested agent, or the processors if there is no such device.
     fn agent(&self, agent: Agent) -> Agent {
-        let has_device = self.handle().far().is_some_and(|far| far.has_atomics());
+        let has_device = self.handle().net().is_some_and(|net| net.has_atomics());
         if has_device { agent } else { Agent::Cpu }
     }
 
@@ -318,9 +318,25 @@ impl Exposed<u64> {
 }
 
 impl<T: Plain> Buffer<T> {
-    /// The address of the buffer as the local end of an operation.
-    pub(crate) fn local(&self) -> LocalAddr {
+    /// The address of the buffer as the local end of an operation of `runtime`.
+    ///
+    /// # Panics
+    ///
+    /// If the buffer belongs to another rank, or to another job: its key would name
+    /// other memory of `runtime`.
+    #[inline(always)]
+    pub(crate) fn local(&self, runtime: &Runtime) -> LocalAddr {
+        self.block.assert_of(runtime, "the buffer");
         LocalAddr { key: self.block.region.key, offset: 0 }
+    }
+
+    /// Checks that the buffer belongs to `runtime`.
+    ///
+    /// # Panics
+    ///
+    /// If it belongs to another rank, or to another job.
+    pub(crate) fn assert_of(&self, runtime: &Runtime) {
+        self.block.assert_of(runtime, "the buffer");
     }
 }
 
@@ -347,6 +363,16 @@ impl RegisteredBlock {
     /// The block as an array of `len` values, which is what it was made from.
     pub(crate) fn into_exposed<T>(self, len: usize) -> Exposed<T> {
         Exposed { block: self, len: len as u64, of: PhantomData }
+    }
+
+    /// Checks that the block belongs to `runtime`.
+    ///
+    /// # Panics
+    ///
+    /// If it belongs to another rank, or to another job.
+    #[inline(always)]
+    pub(crate) fn assert_of(&self, runtime: &Runtime, what: &str) {
+        runtime.assert_owns(what, &self.runtime);
     }
 
     /// The registration of the block.
@@ -393,8 +419,8 @@ impl RegisteredBlock {
             Ok(region) => {
                 let region = Region { access, ..region };
                 let block = Self { runtime: runtime.clone(), region, layout };
-                if let Some(far) = runtime.handle().far() {
-                    far.register(&region)?;
+                if let Some(net) = runtime.handle().net() {
+                    net.register(&region)?;
                 }
                 Ok(block)
             }
@@ -439,8 +465,8 @@ impl<T> Drop for Shared<T> {
 impl Drop for RegisteredBlock {
     fn drop(&mut self) {
         let Region { key, base, access, .. } = self.region;
-        if let Some(far) = self.runtime.handle().far() {
-            far.unregister(key);
+        if let Some(net) = self.runtime.handle().net() {
+            net.unregister(key);
         }
         self.runtime.handle().direct().unregister(key);
         // SAFETY: the memory was allocated in `new` with this layout, and is

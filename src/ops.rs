@@ -328,7 +328,7 @@ impl Runtime {
     ///
     /// - [`AddrError::PeerLost`]: a rank of the job has died while the word did not
     ///   satisfy `until`.
-    /// - [`AddrError::NotOwn`]: the word belongs to another rank of this node;
+    /// - [`AddrError::OtherRank`]: the word belongs to another rank of this node;
     ///   [`AddrError::OtherNode`]: to a rank of another node.
     /// - [`AddrError::NoSuchRank`], [`AddrError::StaleKey`],
     ///   [`AddrError::OutOfRange`], [`AddrError::Unaligned`],

@@ -53,8 +53,8 @@ impl Runtime {
     }
 
     /// How the ranks of this job found each other.
-    pub fn way(&self) -> BootMethod {
-        self.handle.way()
+    pub fn boot_method(&self) -> BootMethod {
+        self.handle.boot_method()
     }
 
     /// The ranks of this rank's node, itself included; loads and stores reach their
@@ -204,10 +204,31 @@ impl Runtime {
         self.handle.direct()
     }
 
+    /// Checks that `what`, which belongs to `owner`, belongs to this rank of this job.
+    /// Ranks that are threads of one process can hand such values to each other, and a
+    /// value can be kept until the next job; its keys name other memory there.
+    ///
+    /// # Panics
+    ///
+    /// If `owner` is another rank, or a rank of another job.
+    #[inline(always)]
+    pub(crate) fn assert_owns(&self, what: &str, owner: &Runtime) {
+        if !self.handle.is_same(&owner.handle) {
+            self.refuse_foreign(what, owner);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn refuse_foreign(&self, what: &str, owner: &Runtime) -> ! {
+        let job = if self.handle.is_neighbour(&owner.handle) { "" } else { " of another job" };
+        panic!("{what} belongs to {}{job}, and not to {}", owner.rank(), self.rank());
+    }
+
     /// How much this rank has done over its network so far; `None` in a job of one
     /// node.
     pub fn network_counts(&self) -> Option<NetworkCounts> {
-        self.handle.far().map(|far| far.counts())
+        self.handle.net().map(|net| net.counts())
     }
 }
 

@@ -2,8 +2,10 @@
 //! lists, strides, orders, flushes and waits on words.
 
 use std::time::Duration;
-use tsumugi::global::{AccessError, After, Change, Copy, ListCopy};
-use tsumugi::{Config, Error, Global, GlobalAddr, GlobalPtr, Path, Rank, Runtime, Signal, Until};
+use tsumugi::global::{After, Change, Copy, ListCopy};
+use tsumugi::{
+    AddrError, Config, Error, Global, GlobalAddr, GlobalPtr, Path, Rank, Runtime, Signal, Until,
+};
 use tsumugi_core::op::Kind;
 
 const RANKS: u32 = 4;
@@ -76,7 +78,7 @@ fn blocks_of_a_list_land_in_their_places() {
                     let src = global.index(all[from], 7 * entry)?;
                     Ok([dst.addr().to_bits(), src.addr().to_bits(), 8])
                 })
-                .collect::<Result<_, AccessError>>()?;
+                .collect::<Result<_, AddrError<GlobalAddr>>>()?;
             let list = global.expose::<u64>(3 * entries.len())?;
             global.put_slice(list.at(0), entries.as_flattened())?;
             let count = entries.len() as u32;
@@ -92,7 +94,7 @@ fn blocks_of_a_list_land_in_their_places() {
             // The list has entries of other ranks than it says.
             let wrong = ListCopy { entries, count, from: to_rank, to: from_rank };
             let error = global.begin(wrong).wait().unwrap_err();
-            assert!(matches!(error, AccessError::Elsewhere { .. }), "{error}");
+            assert!(matches!(error, AddrError::OtherRank { .. }), "{error}");
         }
         Ok(())
     });
@@ -183,7 +185,7 @@ fn signals_of_operations_wake_waiters() {
         let flag = |rank: usize| global.index(all[rank], 599);
         global.put(flag(own)?, 0)?;
         rt.barrier()?;
-        let elsewhere = Err(AccessError::Elsewhere { addr: flag(next)?.addr() });
+        let elsewhere = Err(AddrError::OtherRank { addr: flag(next)?.addr() });
         assert_eq!(global.wait_until(flag(next)?, Until::Equal(0)), elsewhere);
         let brief = Duration::from_millis(1);
         assert_eq!(global.wait_until_within(flag(own)?, Until::Equal(9), brief), Ok(None));

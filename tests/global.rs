@@ -5,9 +5,9 @@ mod every_way;
 use every_way::run_ranks;
 use std::sync::Arc;
 use tsumugi::global::{
-    AccessError, AddressParts, After, Change, Copy, ReceivedPart, SegmentSink, SegmentSource,
+    AddressParts, After, Change, Copy, ReceivedPart, SegmentSink, SegmentSource,
 };
-use tsumugi::{Config, Error, GlobalAddr, GlobalPtr, Rank, Runtime, Until};
+use tsumugi::{AddrError, Config, Error, GlobalAddr, GlobalPtr, Rank, Runtime, Until};
 use tsumugi_core::op::Kind;
 
 /// Gathers one address of each rank, in the order of the ranks. Collective.
@@ -150,20 +150,20 @@ fn a_wrong_access_is_an_error_with_its_address() {
         let all = tell(rt, words.at(0))?;
         let peer = all[1 - rt.rank().0 as usize];
         let null = GlobalPtr::<u64>::NULL;
-        assert_eq!(global.get(null), Err(AccessError::Nowhere { addr: null.addr() }));
+        assert_eq!(global.get(null), Err(AddrError::Nowhere { addr: null.addr() }));
         let beyond = global.index(peer, 2)?;
-        let error = AccessError::OutOfRange { addr: beyond.addr(), bytes: 8 };
+        let error = AddrError::OutOfRange { addr: beyond.addr(), bytes: 8, region_bytes: Some(16) };
         assert_eq!(global.get(beyond), Err(error));
         assert_eq!(global.copy(words.at(0), beyond, 1), Err(error));
         let place = global.split().place(peer.addr()).unwrap();
         let of = |place| GlobalPtr::<u64>::new(global.split().addr(place).unwrap());
         let unknown = of(AddressParts { region: 200, ..place });
-        assert_eq!(global.put(unknown, 1), Err(AccessError::Stale { addr: unknown.addr() }));
+        assert_eq!(global.put(unknown, 1), Err(AddrError::StaleKey { addr: unknown.addr() }));
         let nobody = of(AddressParts { rank: Rank(2), ..place });
-        assert_eq!(global.get(nobody), Err(AccessError::Nowhere { addr: nobody.addr() }));
+        assert_eq!(global.get(nobody), Err(AddrError::Nowhere { addr: nobody.addr() }));
         assert!(global.starter(Rank(2)).is_err());
         let odd = of(AddressParts { offset: 2, ..place }).cast::<u32>();
-        let unaligned = Err(AccessError::Unaligned { addr: odd.addr() });
+        let unaligned = Err(AddrError::Unaligned { addr: odd.addr(), align: 4 });
         assert_eq!(global.fetch_add(odd, 1), unaligned);
         rt.barrier()
     });
@@ -194,7 +194,7 @@ fn an_address_that_outlives_its_memory_is_stale() {
                         Err(error) => break error,
                     }
                 };
-                assert_eq!(put, AccessError::Stale { addr: gone.addr() }, "round {round}");
+                assert_eq!(put, AddrError::StaleKey { addr: gone.addr() }, "round {round}");
             }
         }
         rt.barrier()
@@ -220,7 +220,7 @@ fn registered_memory_comes_back_when_no_rank_accesses_it() {
                 }
                 let at = array.at(7);
                 mine = array.unregister();
-                assert_eq!(global.get(at), Err(AccessError::Stale { addr: at.addr() }));
+                assert_eq!(global.get(at), Err(AddrError::StaleKey { addr: at.addr() }));
                 let was = rt.get(mine.at(7))?;
                 rt.put(mine.at(7), 0)?;
                 // A part of the array is registered under another address, which is valid
@@ -232,7 +232,7 @@ fn registered_memory_comes_back_when_no_rank_accesses_it() {
                 global.put(part.first(), round)?;
                 let place = part.first();
                 part.unregister();
-                assert_eq!(global.get(place), Err(AccessError::Stale { addr: place.addr() }));
+                assert_eq!(global.get(place), Err(AddrError::StaleKey { addr: place.addr() }));
                 assert!(was >= 20);
                 // The other ranks still use the array's address, without an effect.
                 tsumugi::ult::yield_now();
@@ -252,7 +252,7 @@ fn registered_memory_comes_back_when_no_rank_accesses_it() {
                     Err(error) => break error,
                 }
             };
-            assert_eq!(error, AccessError::Stale { addr: at.addr() }, "round {round}");
+            assert_eq!(error, AddrError::StaleKey { addr: at.addr() }, "round {round}");
             rt.barrier()?;
         }
         rt.barrier()
@@ -271,7 +271,8 @@ fn addr_of_and_local_are_inverse() {
         let at = global.local(third, 7)?;
         assert_eq!(rt.pointer(words.remote(3))?, at);
         assert_eq!(global.addr_of(at.as_ptr()), Some(third));
-        let refused = AccessError::OutOfRange { addr: third.addr(), bytes: 64 };
+        let refused =
+            AddrError::OutOfRange { addr: third.addr(), bytes: 64, region_bytes: Some(80) };
         assert_eq!(global.local(third, 8), Err(refused));
         // A neighbour's memory can be accessed in place, but has no address of this rank.
         let there = global.local(peer, 10)?;
@@ -299,7 +300,7 @@ fn addr_of_and_local_are_inverse() {
                 Err(error) => break error,
             }
         };
-        assert_eq!(error, AccessError::Stale { addr: own.addr() });
+        assert_eq!(error, AddrError::StaleKey { addr: own.addr() });
         rt.barrier()
     });
 }
@@ -364,7 +365,7 @@ fn the_global_memory_opens_although_keys_differ() {
 /// rank. All other operations still work.
 #[test]
 fn operations_on_a_lost_rank_fail() {
-    let lost = AccessError::PeerLost { rank: Rank(2) };
+    let lost = AddrError::PeerLost { rank: Rank(2) };
     let error = Config::default().run_ranks(3, |rt| {
         let global = rt.global()?;
         let words = global.expose::<u64>(4)?;

@@ -73,7 +73,7 @@ fn bad_addresses_are_errors_at_the_call() {
         let words = rt.share::<u64>(8)?;
         let peer = Rank(1 - rt.rank().0);
         let beyond = words.at(peer, 8);
-        let range = AddrError::OutOfRange { addr: beyond.addr(), bytes: 8, region_bytes: 64 };
+        let range = AddrError::OutOfRange { addr: beyond.addr(), bytes: 8, region_bytes: Some(64) };
         assert_eq!(rt.get(beyond), Err(range));
         assert!(rt.get(words.at(peer, usize::MAX)).is_err());
         let nobody = AddrError::NoSuchRank { rank: Rank(2), size: 2 };
@@ -81,7 +81,7 @@ fn bad_addresses_are_errors_at_the_call() {
         let odd = Remote::<u64>::new(words.at(peer, 0).addr().add(4));
         let unaligned = AddrError::Unaligned { addr: odd.addr(), align: 8 };
         assert_eq!(rt.fetch_add(odd, 1), Err(unaligned));
-        let not_own = AddrError::NotOwn { addr: words.at(peer, 0).addr() };
+        let not_own = AddrError::OtherRank { addr: words.at(peer, 0).addr() };
         assert_eq!(rt.wait_until(words.at(peer, 0), Until::Equal(0)), Err(not_own));
         rt.barrier()?;
 
@@ -108,7 +108,7 @@ fn a_pointer_leads_to_the_same_word() {
         unsafe { place.write_volatile(7) };
         assert_eq!(rt.get(words.at(peer, 3)), Ok(7));
         let beyond = words.at(peer, 8);
-        let range = AddrError::OutOfRange { addr: beyond.addr(), bytes: 8, region_bytes: 64 };
+        let range = AddrError::OutOfRange { addr: beyond.addr(), bytes: 8, region_bytes: Some(64) };
         assert_eq!(rt.pointer(beyond), Err(range));
         let odd = tsumugi::Remote::<u64>::new(words.at(peer, 0).addr().add(4));
         assert!(matches!(rt.pointer(odd), Err(AddrError::Unaligned { align: 8, .. })));

@@ -9,7 +9,8 @@
 use super::acp_ga_t;
 use super::life::{Handles, Life, Reason, Table, note, with};
 use std::ffi::c_int;
-use tsumugi::global::{AccessError, After, Change, Copy, GlobalAddr, GlobalPtr, Operation};
+use tsumugi::AddrError;
+use tsumugi::global::{After, Change, Copy, GlobalAddr, GlobalPtr, Operation};
 use tsumugi_core::op::Kind;
 use tsumugi_core::sync::{AtomicU32, Ordering};
 use tsumugi_ult::sync::MutexGuard;
@@ -340,8 +341,8 @@ fn tell(life: &Life, reason: &Reason) {
 
 /// The reason of a failed access, in words for a program that uses ACP.
 #[cold]
-fn reason(life: &Life, error: AccessError) -> Reason {
-    let AccessError::OutOfRange { addr, .. } = error else { return error.into() };
+fn reason(life: &Life, error: AddrError<GlobalAddr>) -> Reason {
+    let AddrError::OutOfRange { addr, .. } = error else { return error.into() };
     match life.starter_of(addr) {
         Some(rank) => Reason(format!(
             "{error}; the starter memory of rank {rank} has {} bytes, --acp-size-smem sets its \

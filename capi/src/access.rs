@@ -6,8 +6,8 @@ use super::region::byte;
 use super::{TSUMUGI_ERROR_FLAGS, TSUMUGI_ERROR_NULL, tsumugi_addr, tsumugi_job};
 use std::ffi::{c_int, c_void};
 use std::slice;
-use tsumugi::global::{AccessError, Change, GlobalAddr};
-use tsumugi::{Plain, Word};
+use tsumugi::global::{Change, GlobalAddr};
+use tsumugi::{AddrError, Plain, Word};
 use tsumugi_core::op::Kind;
 
 /// The operand is added, wrapping.
@@ -234,7 +234,7 @@ impl tsumugi_job {
             // SAFETY: the caller's.
             Ok(value) => unsafe { into.cast::<T>().write_unaligned(value) },
             // SAFETY: the caller's.
-            Err(AccessError::Unaligned { .. }) => unsafe {
+            Err(AddrError::Unaligned { .. }) => unsafe {
                 return self.get_bytes(into, from, size_of::<T>());
             },
             Err(error) => return Err(of_access(error)),
@@ -277,9 +277,7 @@ impl tsumugi_job {
         let value = unsafe { from.cast::<T>().read_unaligned() };
         match self.global.put(byte(to).cast(), value) {
             // SAFETY: the caller's.
-            Err(AccessError::Unaligned { .. }) => unsafe {
-                self.put_bytes(to, from, size_of::<T>())
-            },
+            Err(AddrError::Unaligned { .. }) => unsafe { self.put_bytes(to, from, size_of::<T>()) },
             result => result.map_err(of_access),
         }
     }

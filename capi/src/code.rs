@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_int};
 use std::fmt::Display;
-use tsumugi::global::AccessError;
+use tsumugi::global::GlobalAddr;
 use tsumugi::{AddrError, Error};
 use tsumugi_ult::{Interrupted, SpawnError, StartError};
 
@@ -122,16 +122,16 @@ pub(super) fn remember(code: c_int, reason: impl Display) -> c_int {
     code
 }
 
-pub(super) fn of_access(error: AccessError) -> c_int {
+pub(super) fn of_access(error: AddrError<GlobalAddr>) -> c_int {
     let code = match error {
-        AccessError::Nowhere { .. } => TSUMUGI_ERROR_NOWHERE,
-        AccessError::Stale { .. } => TSUMUGI_ERROR_STALE,
-        AccessError::OutOfRange { .. } => TSUMUGI_ERROR_RANGE,
-        AccessError::Unaligned { .. } => TSUMUGI_ERROR_UNALIGNED,
-        AccessError::ReadOnly { .. } => TSUMUGI_ERROR_READ_ONLY,
-        AccessError::PeerLost { .. } => TSUMUGI_ERROR_LOST,
-        AccessError::Elsewhere { .. } => TSUMUGI_ERROR_ELSEWHERE,
-        AccessError::Unsupported { .. } => TSUMUGI_ERROR_UNSUPPORTED,
+        AddrError::Nowhere { .. } | AddrError::NoSuchRank { .. } => TSUMUGI_ERROR_NOWHERE,
+        AddrError::StaleKey { .. } => TSUMUGI_ERROR_STALE,
+        AddrError::OutOfRange { .. } => TSUMUGI_ERROR_RANGE,
+        AddrError::Unaligned { .. } => TSUMUGI_ERROR_UNALIGNED,
+        AddrError::ReadOnly { .. } => TSUMUGI_ERROR_READ_ONLY,
+        AddrError::PeerLost { .. } => TSUMUGI_ERROR_LOST,
+        AddrError::OtherRank { .. } => TSUMUGI_ERROR_ELSEWHERE,
+        AddrError::Unsupported { .. } | AddrError::OtherNode { .. } => TSUMUGI_ERROR_UNSUPPORTED,
     };
     remember(code, error)
 }

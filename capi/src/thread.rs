@@ -270,8 +270,17 @@ pub unsafe extern "C" fn tsumugi_on_os_stack(
     arg: *mut c_void,
 ) -> c_int {
     let Some(call) = call else { return TSUMUGI_ERROR_NULL };
-    // SAFETY: the caller's.
-    ults::on_os_stack(|| unsafe { call(arg) });
+    struct Arg(*mut c_void);
+    // SAFETY: the caller of `tsumugi_on_os_stack` promises that the call is sound on
+    // this thread, and waits for it here.
+    unsafe impl Send for Arg {}
+    let arg = Arg(arg);
+    ults::on_os_stack(move || {
+        // The whole of `arg` moves in, not its field.
+        let arg = arg;
+        // SAFETY: the caller's.
+        unsafe { call(arg.0) }
+    });
     super::TSUMUGI_OK
 }
 

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::io;
 use std::path::Path;
-use tsumugi::global::AccessError;
 use tsumugi::{AddrError, CollError, Error, MessageError};
 use tsumugi_core::boot::BootError;
 
@@ -53,7 +52,7 @@ impl From<Error> for Failure {
             Error::Addr(AddrError::PeerLost { .. })
             | Error::Coll(CollError::Addr(AddrError::PeerLost { .. }))
             | Error::Boot(BootError::PeerLost { .. })
-            | Error::Access(AccessError::PeerLost { .. })
+            | Error::Access(AddrError::PeerLost { .. })
             | Error::Message(MessageError::PeerLost { .. }) => Self::Said(1),
             error => Self::Failed(error.to_string()),
         }

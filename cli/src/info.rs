@@ -123,7 +123,7 @@ fn machine() -> String {
     let line = bench::trip_ns();
     let rows = [
         ("kernel", or_unknown(word_of("/proc/sys/kernel/osrelease"))),
-        ("ranks find each other by", way()),
+        ("ranks find each other by", boot_method()),
         ("cpus", format!("{} ({})", cpus.len(), ranges(&cpus))),
         ("cache line, one way", line.map_or_else(|| "not measured".to_owned(), text::time)),
         ("page", text::bytes(page_bytes())),
@@ -148,7 +148,7 @@ fn network() -> String {
             ("provider", facts.provider),
             ("device", facts.device),
             ("missing features", or_nothing(facts.lacks.join("; "))),
-            ("emulated by the target's processor", or_nothing(facts.errands.join(", "))),
+            ("emulated by the target's processor", or_nothing(facts.emulated.join(", "))),
         ]
         .to_vec(),
         Ok(Err(error)) => vec![("none", error.to_string())],
@@ -199,8 +199,8 @@ fn ways(measured: &Measured) -> String {
     let header: Vec<&str> =
         std::iter::once("bytes").chain(WAYS.iter().map(|(_, name)| *name)).collect();
     let lines = sizes.into_iter().map(|bytes| {
-        let cell = |(way, _): &(TransferMethod, &str)| {
-            measured.ns(*way, bytes).map_or_else(|| "-".to_owned(), text::time)
+        let cell = |(method, _): &(TransferMethod, &str)| {
+            measured.ns(*method, bytes).map_or_else(|| "-".to_owned(), text::time)
         };
         std::iter::once(text::bytes(bytes as u64)).chain(WAYS.iter().map(cell)).collect()
     });
@@ -212,14 +212,14 @@ fn limit_bytes(bytes: u64) -> String {
 }
 
 /// The bootstrap that a job started here would use.
-fn way() -> String {
+fn boot_method() -> String {
     if attach::is_watched() {
         return boot::BootMethod::Launcher.to_string();
     }
     let found = env::find(&|name| std::env::var(name).ok());
-    match found.map(|found| found.way()) {
+    match found.map(|found| found.method()) {
         Ok(boot::BootMethod::Alone) if attach::is_rank() => boot::BootMethod::Name.to_string(),
-        Ok(way) => way.to_string(),
+        Ok(method) => method.to_string(),
         Err(error) => error.to_string(),
     }
 }

@@ -8,6 +8,9 @@ use core::time::Duration;
 /// Bytes of the largest card: the endpoint information that one rank publishes.
 pub const CARD_BYTES_MAX: usize = 1024;
 
+/// Ranks of the largest job, on all nodes together.
+pub const JOB_RANKS_MAX: u32 = 1 << 24;
+
 /// Bytes of the head of a card: the part that every rank receives of every other
 /// rank.
 pub const HEAD_BYTES: usize = 24;
@@ -148,6 +151,11 @@ pub enum BootError {
         /// Ranks of the job.
         size: u32,
     },
+    /// A job does not have so many ranks.
+    TooManyRanks {
+        /// The number of ranks that the caller named.
+        size: u32,
+    },
     /// The rank has not published its card.
     NoCard {
         /// The rank without a card.
@@ -203,6 +211,15 @@ impl BootError {
         }
     }
 
+    /// Refuses a number of ranks for which no job has tables.
+    ///
+    /// # Errors
+    ///
+    /// [`TooManyRanks`](Self::TooManyRanks) if `size` is above [`JOB_RANKS_MAX`].
+    pub const fn check_size(size: u32) -> Result<(), Self> {
+        if size <= JOB_RANKS_MAX { Ok(()) } else { Err(Self::TooManyRanks { size }) }
+    }
+
     /// Refuses a rank that a job of `size` does not have.
     ///
     /// # Errors
@@ -224,6 +241,12 @@ impl fmt::Display for BootError {
             }
             Self::NoSuchRank { rank, size } => {
                 write!(f, "{rank} does not exist: the job has {size} ranks")
+            }
+            Self::TooManyRanks { size } => {
+                write!(
+                    f,
+                    "a job has at most {JOB_RANKS_MAX} ranks, on all nodes together, not {size}"
+                )
             }
             Self::NoCard { rank } => write!(f, "{rank} has published no card"),
             Self::PeerLost { rank } => {

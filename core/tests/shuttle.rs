@@ -200,18 +200,19 @@ fn a_tag_has_one_holder() {
 
 /// Three ULTs wait for two words; two ranks change them; two workers drain.
 fn signals() {
-    let lot = Arc::new(ParkingLot::new());
+    let parking_lot = Arc::new(ParkingLot::new());
     let waiters = Arc::new(Waiters::new());
     let words: Arc<[AtomicU64; 2]> = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
     let left = Arc::new(AtomicUsize::new(3));
     let sleepers: Vec<_> = (0..3)
         .map(|index| {
-            let (lot, waiters, words, left) =
-                (lot.clone(), waiters.clone(), words.clone(), left.clone());
+            let (parking_lot, waiters, words, left) =
+                (parking_lot.clone(), waiters.clone(), words.clone(), left.clone());
             thread::spawn(move || {
                 let wanted = 1 + index as u64 / 2;
                 let word = &words[index % 2];
-                let value = waiters.wait(&lot, word, Until::AtLeast(wanted), &Threads).unwrap();
+                let value =
+                    waiters.wait(&parking_lot, word, Until::AtLeast(wanted), &Threads).unwrap();
                 assert!(value >= wanted);
                 left.fetch_sub(1, Ordering::SeqCst);
             })
@@ -219,23 +220,23 @@ fn signals() {
         .collect();
     let notifiers: Vec<_> = (0..2)
         .map(|index| {
-            let (lot, words) = (lot.clone(), words.clone());
+            let (parking_lot, words) = (parking_lot.clone(), words.clone());
             thread::spawn(move || {
                 for _ in 0..2 {
                     words[index].fetch_add(1, Ordering::SeqCst);
                     // The workers below never sleep: no bell is needed.
-                    let _ = lot.announce((&raw const words[index]) as u64);
+                    let _ = parking_lot.announce((&raw const words[index]) as u64);
                 }
             })
         })
         .collect();
     let workers: Vec<_> = (0..2)
         .map(|_| {
-            let (lot, waiters, left) = (lot.clone(), waiters.clone(), left.clone());
+            let (parking_lot, waiters, left) = (parking_lot.clone(), waiters.clone(), left.clone());
             thread::spawn(move || {
                 let mut turns = 0;
                 while left.load(Ordering::SeqCst) > 0 {
-                    waiters.drain(&lot);
+                    waiters.drain(&parking_lot);
                     thread::yield_now();
                     turns += 1;
                     assert!(turns < 5_000, "a waiter was not woken");

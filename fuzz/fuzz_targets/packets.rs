@@ -1,4 +1,4 @@
-//! Fuzzes the handling of packets from another node: errands (RMA emulation) and beats
+//! Fuzzes the handling of packets from another node: emulated operations and heartbeats
 //! (heartbeats).
 #![no_main]
 

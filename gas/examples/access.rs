@@ -144,7 +144,7 @@ fn machine(net: &'static Net, rank: usize) -> GlobalMachine<'static> {
         // SAFETY: leaked; atomics here and the backend elsewhere.
         words: unsafe { slice::from_raw_parts(base.as_ptr(), shape.words()) },
         slots: leak((0..shape.copies).map(|_| CacheSlot::new()).collect()),
-        seats: leak((0..1).map(|_| HazardPointers::new()).collect()),
+        hazards: leak((0..1).map(|_| HazardPointers::new()).collect()),
         records: leak(vec![NameRecord::FREE; REGIONS]),
         awaited: leak(vec![0; shape.bitmap_words()]),
         told: leak(vec![0; shape.bitmap_words()]),

@@ -48,7 +48,7 @@ pub struct ControlShape {
     /// Operations of this rank that can be under way or wait for others at a time.
     pub own_jobs: u32,
     /// Copies that this rank does for others at a time.
-    pub guest_jobs: u32,
+    pub remote_jobs: u32,
     /// Conditions of order that can wait at a time.
     pub conditions: u32,
     /// Operations of all these jobs that can be in flight.
@@ -111,7 +111,7 @@ impl ControlShape {
             cells: if ranks > 512 { 512 } else { ranks.next_power_of_two() },
             commands: 64,
             own_jobs: 256,
-            guest_jobs: 64,
+            remote_jobs: 64,
             conditions: 512,
             flights: 64,
             fetches: 8,
@@ -155,7 +155,7 @@ impl ControlShape {
 
     /// The number of jobs, own ones and those for others.
     pub const fn jobs(self) -> usize {
-        (self.own_jobs + self.guest_jobs) as usize
+        (self.own_jobs + self.remote_jobs) as usize
     }
 
     const fn bitmap_bytes(self) -> u64 {
@@ -208,8 +208,8 @@ impl ControlShape {
 
     /// The limit that an impossible shape breaks, as text for a panic.
     pub(crate) const fn fault(self) -> Option<&'static str> {
-        if self.ranks == 0 || self.colors == 0 || self.own_jobs == 0 || self.guest_jobs == 0 {
-            Some("ranks, colors, own_jobs and guest_jobs must be at least 1")
+        if self.ranks == 0 || self.colors == 0 || self.own_jobs == 0 || self.remote_jobs == 0 {
+            Some("ranks, colors, own_jobs and remote_jobs must be at least 1")
         } else if self.flights == 0 || self.flights >= 1 << 24 || self.fetches == 0 {
             Some("flights must be 1 to 16,777,215, and fetches at least 1")
         } else if !self.copies.is_power_of_two() || self.copies < WAYS {

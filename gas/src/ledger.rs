@@ -37,7 +37,7 @@ impl Ledger {
             part::<Fetch>("tables on their way", fetches as usize),
             part::<Issued>("order of operations", own_jobs as usize),
             part::<Edge>("conditions of order", conditions as usize),
-            part::<PendingOp>("operations, own and guests'", shape.jobs()),
+            part::<PendingOp>("operations, own and of other ranks", shape.jobs()),
             part::<SentCommand>("commands to others", commands as usize),
             part::<InFlightOp>("operations in flight", flights as usize),
             part::<GlobalMachine<'_>>("the machine", 1),

@@ -24,7 +24,7 @@
 #![no_std]
 
 pub mod address;
-pub mod error;
+mod error_code;
 pub mod control;
 pub mod table;
 pub mod cache;

@@ -54,7 +54,7 @@ fn a_table_is_given_up_when_no_operation_uses_it() {
     });
 }
 
-/// The same for an access that a worker carries out from its own seat.
+/// The same for an access that a worker carries out by its own hazard pointers.
 #[test]
 fn a_table_is_given_up_when_no_worker_uses_it() {
     let mutants =
@@ -307,7 +307,7 @@ fn rank(ranks: u32) -> (&'static [AtomicU64], GlobalMachine<'static>) {
         cells: 0,
         commands: 1,
         own_jobs: 1,
-        guest_jobs: 1,
+        remote_jobs: 1,
         conditions: 1,
         flights: 1,
         fetches: 1,
@@ -316,7 +316,7 @@ fn rank(ranks: u32) -> (&'static [AtomicU64], GlobalMachine<'static>) {
     let tables = MachineTables {
         words,
         slots: leak((0..shape.copies).map(|_| CacheSlot::new()).collect()),
-        seats: leak((0..1).map(|_| HazardPointers::new()).collect()),
+        hazards: leak((0..1).map(|_| HazardPointers::new()).collect()),
         records: leak(vec![NameRecord::FREE; REGIONS]),
         awaited: leak(vec![0; 1]),
         told: leak(vec![0; 1]),

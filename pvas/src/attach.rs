@@ -9,9 +9,9 @@
 //! [`Member::threads`].
 
 use crate::config::{self, ConfigError, HugePages, SpaceConfig};
-use crate::culprit::Culprit;
 use crate::direct::Direct;
 use crate::exposed::ExposedArea;
+use crate::first_failure::FirstFailure;
 use crate::heap::Heap;
 use crate::meet::{MeetError, Meeting, NodeId};
 use crate::nodes::Nodes;
@@ -36,7 +36,7 @@ pub struct Member {
     rank: Rank,
     local: LocalRank,
     nodes: Arc<Nodes>,
-    culprit: Arc<Culprit>,
+    first_failure: Arc<FirstFailure>,
 }
 
 /// Why a process that was started as a rank cannot be one.
@@ -187,7 +187,7 @@ impl Member {
 
     /// A member of a job of one node, in which the rank is its place on the node.
     fn new(space: Arc<Space>, nodes: Arc<Nodes>, local: LocalRank) -> Self {
-        Self { space, rank: Rank(local.0), local, nodes, culprit: Arc::default() }
+        Self { space, rank: Rank(local.0), local, nodes, first_failure: Arc::default() }
     }
 
     /// This rank as a member of a job of several nodes; from here on its numbers
@@ -314,7 +314,7 @@ impl Member {
         // `ParkingLot::latest_lost`.
         let is_news = self.space.control(local).is_alive();
         if is_news {
-            self.culprit.declares(rank);
+            self.first_failure.declares(rank);
             declare_lost_as(local, rank, self.space.controls());
         }
         is_news
@@ -331,7 +331,7 @@ impl Member {
         if !self.is_alive(rank) {
             return false;
         }
-        self.culprit.declares(rank);
+        self.first_failure.declares(rank);
         let is_news = self.death_log().record(gone);
         if is_news {
             self.space.controls().for_each(|control| break_off(rank, control));
@@ -340,8 +340,8 @@ impl Member {
     }
 
     /// The record of the rank that failed first, as the launcher reports it.
-    pub fn culprit(&self) -> &Culprit {
-        &self.culprit
+    pub fn first_failure(&self) -> &FirstFailure {
+        &self.first_failure
     }
 
     /// The ranks and nodes, other than this node, that have been declared dead.

@@ -74,8 +74,8 @@ impl Detector {
         let (stopped, stop) = io::pipe()?;
         let member = member.clone();
         let deaths = launcher.map(|Launcher { deaths, losses }| {
-            member.culprit().expect();
-            losses.into_iter().for_each(|losses| member.culprit().tell_of(losses));
+            member.first_failure().expect();
+            losses.into_iter().for_each(|losses| member.first_failure().tell_of(losses));
             deaths
         });
         let thread = thread::Builder::new().name("tsumugi-detector".into());
@@ -213,7 +213,7 @@ impl DetectorLoop<'_> {
             // The launcher is gone, or this is not its pipe.
             _ => return self.deaths = None,
         };
-        if rank.0 < self.member.size() && self.member.culprit().tell(rank) {
+        if rank.0 < self.member.size() && self.member.first_failure().tell(rank) {
             self.member.declare_lost(rank);
         }
     }

@@ -299,7 +299,7 @@ unsafe impl LoadStore for Direct {
                 Err(_) => return,
             },
         };
-        if target.lot().announce(at.as_ptr() as u64) {
+        if target.parking_lot().announce(at.as_ptr() as u64) {
             ring(target);
         }
     }

@@ -33,7 +33,7 @@
 //! | [`meet`] | hands the partitions over where a site's launcher started the ranks |
 //! | [`nodes`] | which rank of the job is on which node |
 //! | [`direct`] | the load/store backend |
-//! | [`culprit`] | the rank that failed first, as the launcher reports it |
+//! | [`first_failure`] | the rank that failed first, as the launcher reports it |
 //! | [`mod@attach`] | how a process becomes a rank |
 //! | `fencing` | ends a rank that was held off its processor for too long |
 //! | [`detector`] | the failure detector where tsumugi's launcher does not watch |
@@ -64,7 +64,7 @@ pub mod cma;
 pub mod meet;
 pub mod nodes;
 pub mod direct;
-pub mod culprit;
+pub mod first_failure;
 pub mod attach;
 mod fencing;
 pub mod detector;
@@ -76,12 +76,12 @@ mod planted;
 
 pub use attach::{AttachError, Member, attach};
 pub use config::{ConfigError, HugePages, Peers, Policy, Populate, SpaceConfig};
-pub use culprit::Culprit;
 pub use detector::{Detector, Rest};
 pub use direct::Direct;
 pub use distance::{Distance, Thresholds};
 pub use distance_probe::DistanceProbe;
 pub use exposed::ExposedArea;
+pub use first_failure::FirstFailure;
 pub use futex::SharedFutex;
 pub use global::GlobalHeap;
 pub use heap::Heap;

@@ -5,8 +5,8 @@
 //!  ├─ control ─┼─ starter ──╌╌╌──┼─ exposed ─────┼─ heap ───────┼─ stacks ────────┤
 //!  header      memory that       arrays that     the rank's     one area, cut up
 //!  regions     every rank        peers are       own buffers    by the scheduler
-//!  lot, bells  reaches at once   told of         and tables     of ULTs
-//!              └── plain bytes, nothing else ────┘
+//!  parking lot reaches at once   told of         and tables     of ULTs
+//!  doorbells   └── plain bytes, nothing else ────┘
 //! ```
 
 mod shape;

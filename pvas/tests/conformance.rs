@@ -58,16 +58,18 @@ impl Fixture for Threads {
             let word = unsafe { AtomicU64::from_ptr(at as *mut u64) };
             let waiters = Box::leak(Box::new(Waiters::new()));
             let until = Until::Equal(u64::MAX);
-            let _ = waiters.wait(member.control().lot(), word, until, &Parks);
+            let _ = waiters.wait(member.control().parking_lot(), word, until, &Parks);
         });
-        while !format!("{:?}", self.members[rank.0 as usize].control().lot()).contains("(1 ") {
+        while !format!("{:?}", self.members[rank.0 as usize].control().parking_lot())
+            .contains("(1 ")
+        {
             assert!(!parked.is_finished(), "the waiter returned without a wait");
             thread::yield_now();
         }
     }
 
     fn has_notice(&self, rank: Rank) -> bool {
-        self.members[rank.0 as usize].control().lot().has_fired()
+        self.members[rank.0 as usize].control().parking_lot().has_fired()
     }
 }
 

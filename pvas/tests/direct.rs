@@ -53,7 +53,7 @@ fn every_bad_address_is_named() {
     let addr = starter(1, (64 << 10) - 7);
     assert_eq!(
         direct.resolve(addr, 8, Need::Read),
-        Err(AddrError::OutOfRange { addr, bytes: 8, region_bytes: 64 << 10 })
+        Err(AddrError::OutOfRange { addr, bytes: 8, region_bytes: Some(64 << 10) })
     );
     let addr = RemoteAddr { key: RegionKey::new(7, 1), ..addr };
     assert_eq!(direct.resolve(addr, 8, Need::Read), Err(AddrError::StaleKey { addr }));
@@ -130,6 +130,6 @@ fn a_notice_rings_only_for_waiters() {
     let (zero, one) = pair();
     let at = one.starter().base;
     zero.direct().notify(starter(1, 0), at);
-    assert!(!one.control().lot().has_fired(), "no thread waits");
+    assert!(!one.control().parking_lot().has_fired(), "no thread waits");
     zero.direct().notify(starter(9, 0), at);
 }

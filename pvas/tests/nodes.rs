@@ -70,14 +70,14 @@ fn deaths_are_recorded_by_rank() {
     assert_eq!(members[2].direct().resolve(starter(2), 8, Need::Read), lost);
     assert_eq!(members[1].control().state(), RankState::Failed);
     assert!(members.iter().all(|member| !member.is_alive(Rank(2))));
-    assert_eq!(members[2].control().lot().lost(), Some(Rank(2)));
+    assert_eq!(members[2].control().parking_lot().lost(), Some(Rank(2)));
     assert!(members[0].is_alive(Rank(4)));
     assert!(members[0].declare_lost(Rank(4)) && !members[0].declare_lost(Rank(4)));
     assert_eq!(members[1].gone().collect::<Vec<_>>(), [Gone::Rank(Rank(4))]);
     assert!(members.iter().all(|member| !member.is_alive(Rank(4)) && member.is_alive(Rank(1))));
-    let lot = members[2].control().lot();
+    let parking_lot = members[2].control().parking_lot();
     assert_eq!(
-        (lot.lost(), lot.latest_lost()),
+        (parking_lot.lost(), parking_lot.latest_lost()),
         (Some(Rank(2)), Some(Rank(4))),
         "the first lost rank is named"
     );

@@ -30,7 +30,7 @@ impl DeathWatch {
 
     #[inline]
     fn latest(&self, member: &Member) -> Option<u32> {
-        let latest = member.control().lot().latest_lost()?.0 + 1;
+        let latest = member.control().parking_lot().latest_lost()?.0 + 1;
         (latest != self.handled.load(Ordering::Relaxed)).then_some(latest)
     }
 }

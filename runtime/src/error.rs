@@ -13,7 +13,7 @@ use tsumugi_core::boot::BootError;
 use tsumugi_core::coll::CollError;
 use tsumugi_core::mem::RegisterError;
 use tsumugi_core::mem::{AddrError, Rank};
-use tsumugi_gas::error::AccessError;
+use tsumugi_gas::address::GlobalAddr;
 use tsumugi_gas::order::Full;
 use tsumugi_gas::table::NameError;
 use tsumugi_pvas::config::ConfigError;
@@ -54,7 +54,7 @@ pub enum Error {
         other: u64,
     },
     /// An access to global memory was refused.
-    Access(AccessError),
+    Access(AddrError<GlobalAddr>),
     /// Memory could not get a global address.
     Name(NameError),
     /// There is no room to begin another operation on global memory.
@@ -171,7 +171,7 @@ from!(
     Send(SendError),
     Message(MessageError),
     Register(RegisterError),
-    Access(AccessError),
+    Access(AddrError<GlobalAddr>),
     Name(NameError),
     Full(Full),
     Config(ConfigError),

@@ -26,9 +26,9 @@ use tsumugi_ult::{Here, Spawner};
 pub struct RankHandle {
     pub(crate) direct: Direct,
     pub(crate) queue: Option<Arc<NodeQueue>>,
-    pub(crate) far: Option<Arc<NetLayer>>,
+    pub(crate) net: Option<Arc<NetLayer>>,
     node: Arc<RankNode>,
-    way: BootMethod,
+    method: BootMethod,
     spawner: Spawner,
     workers: usize,
 }
@@ -37,19 +37,31 @@ impl RankHandle {
     /// The handle of the rank that has `node`, with the scheduler of `spawner`.
     pub(crate) fn new(
         node: Arc<RankNode>,
-        way: BootMethod,
+        method: BootMethod,
         spawner: Spawner,
         workers: usize,
     ) -> Self {
         Self {
             direct: node.direct(),
             queue: node.queue(),
-            far: node.far(),
+            net: node.net(),
             node,
-            way,
+            method,
             spawner,
             workers,
         }
+    }
+
+    /// Whether both handles are of the same rank of the same job.
+    #[inline(always)]
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.node, &other.node)
+    }
+
+    /// Whether both handles are of ranks of the same job on the same node.
+    #[inline]
+    pub fn is_neighbour(&self, other: &Self) -> bool {
+        Arc::ptr_eq(self.direct.space(), other.direct.space())
     }
 
     /// The number of this rank.
@@ -60,8 +72,8 @@ impl RankHandle {
 
     /// How the ranks of this job found each other.
     #[inline]
-    pub fn way(&self) -> BootMethod {
-        self.way
+    pub fn boot_method(&self) -> BootMethod {
+        self.method
     }
 
     /// The ULTs of this rank.
@@ -90,8 +102,8 @@ impl RankHandle {
 
     /// The network layer, if there are other nodes.
     #[inline(always)]
-    pub fn far(&self) -> Option<&Arc<NetLayer>> {
-        self.far.as_ref()
+    pub fn net(&self) -> Option<&Arc<NetLayer>> {
+        self.net.as_ref()
     }
 
     /// The parts of the rank that do not belong to its scheduler.
@@ -192,7 +204,7 @@ impl RankHandle {
     ///
     /// # Errors
     ///
-    /// Those of a get of the word, and [`AddrError::NotOwn`] for a word of another rank
+    /// Those of a get of the word, and [`AddrError::OtherRank`] for a word of another rank
     /// of this node.
     pub fn own_word(&self, word: Remote<u64>) -> Result<&AtomicU64, AddrError> {
         let addr = word.addr();
@@ -207,7 +219,7 @@ impl RankHandle {
         };
         let at = self.direct.resolve(addr, 8, need)?;
         if !is_own {
-            return Err(AddrError::NotOwn { addr });
+            return Err(AddrError::OtherRank { addr });
         }
         if !at.cast::<u64>().is_aligned() {
             return Err(AddrError::Unaligned { addr, align: 8 });
@@ -221,7 +233,7 @@ impl RankHandle {
     /// A rank that has died, if there is one.
     #[inline]
     pub fn lost(&self) -> Option<Rank> {
-        self.node.lot().lost()
+        self.node.parking_lot().lost()
     }
 
     /// Sleeps until a word of this rank's memory satisfies `until`, and returns the value
@@ -232,7 +244,7 @@ impl RankHandle {
     /// [`AddrError::PeerLost`]: a rank has died while the word did not satisfy `until`.
     #[inline]
     pub fn wait(&self, word: &AtomicU64, until: Until) -> Result<u64, AddrError> {
-        self.node.waiters().wait(self.node.lot(), word, until, &Here)
+        self.node.waiters().wait(self.node.parking_lot(), word, until, &Here)
     }
 
     /// Sleeps as [`wait`](Self::wait) does, for `limit` at most: `Ok(None)` if the limit
@@ -247,14 +259,14 @@ impl RankHandle {
         until: Until,
         limit: Duration,
     ) -> Result<Option<u64>, AddrError> {
-        self.node.waiters().wait_for(self.node.lot(), word, until, &Here, limit)
+        self.node.waiters().wait_for(self.node.parking_lot(), word, until, &Here, limit)
     }
 
     fn part<'a>(&'a self, execute: &'a RemoteExecute<'a>) -> CollContext<'a, Direct> {
         CollContext {
             memory: &self.direct,
             execute,
-            lot: self.node.lot(),
+            parking_lot: self.node.parking_lot(),
             waiters: self.node.waiters(),
             wait: &Here as &dyn Wait,
         }

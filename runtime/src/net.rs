@@ -1,12 +1,12 @@
-//! The network layer: operations on ranks of other nodes ("far" ranks), and the
+//! The network layer: operations on ranks of other nodes (*remote* ranks), and the
 //! services that run between nodes.
 //!
 //! ```text
 //!  run, post ─► engine ─► link ─┬─ puts, gets ─────────► the device
-//!               (delegate)      └─ atomics: errands ─┐
-//!  try_send ─────────────────────────────────────────┴► packets
-//!                                                          │
-//!  poll ◄─ completions, parcels, bells ◄───────────────────┘
+//!               (delegate)      └─ atomics: emulated ─┐
+//!  try_send ──────────────────────────────────────────┴► packets
+//!                                                           │
+//!  poll ◄─ completions, parcels, bells ◄────────────────────┘
 //!    ▲ workers between ULTs and when idle; the poller when no worker polls
 //! ```
 //!
@@ -37,12 +37,12 @@
 //! | `pause` | how long the poller sleeps where the device has no event descriptor |
 //! | `seen` | counters for tests |
 //! | `joined` | a put, and the operation that goes in the same parcel |
-//! | `hostile` | the inputs of fuzzing and of tests for errands and beats |
+//! | `hostile` | the inputs of fuzzing and of tests for emulated operations and heartbeats |
 //!
-//! The provider carries out puts and gets. Atomics are errands: the origin sends a
+//! The provider carries out puts and gets. Atomics are emulated: the origin sends a
 //! parcel to the target, and the thread that polls there carries out the operation
 //! with the processor's own instructions, so it is atomic with the accesses of the
-//! target's node. Words that this provider may tear are errands, too. If the device
+//! target's node. Words that this provider may tear are emulated, too. If the device
 //! is the agent of a region, it carries out all operations on the region.
 //!
 //! Progress: blocking calls sleep; `post`, `try_send` and `poll` are lock-free
@@ -88,7 +88,7 @@ pub(crate) use emulation::JOINED_BYTES;
 pub use facts::{NetworkCounts, NetworkFacts};
 pub(crate) use fault::{FaultClock, Faults};
 pub use fetch::FetchHandler;
-pub use layer::{BEATS_BYTES, NetLayer, PEER_BYTES, footprint};
+pub use layer::{HEARTBEAT_BYTES, NetLayer, PEER_BYTES, footprint};
 pub(crate) use network::{Cards, Network, open};
 pub use network::{HOSTS_MAX, probe};
 pub use parcel::{Parcel, ParcelError, ParcelHandler};

@@ -43,7 +43,7 @@ pub struct RankNode {
     dropped: Mutex<Vec<DeferredFree>>,
     queue: Option<Arc<NodeQueue>>,
     /// The network layer, if there are other nodes.
-    far: Option<Arc<NetLayer>>,
+    net: Option<Arc<NetLayer>>,
     /// The core of each worker; empty: the system chooses.
     cores: Vec<usize>,
 }
@@ -56,7 +56,7 @@ impl RankNode {
         member: Member,
         am: Am,
         messages: Messages,
-        far: Option<Arc<NetLayer>>,
+        net: Option<Arc<NetLayer>>,
         chosen: &Chosen,
         cores: Vec<usize>,
     ) -> Self {
@@ -77,7 +77,7 @@ impl RankNode {
             spawner: Mutex::new(None),
             dropped: Mutex::default(),
             queue,
-            far,
+            net,
             cores,
         }
     }
@@ -102,8 +102,8 @@ impl RankNode {
     }
 
     /// The network layer, if there are other nodes.
-    pub fn far(&self) -> Option<Arc<NetLayer>> {
-        self.far.clone()
+    pub fn net(&self) -> Option<Arc<NetLayer>> {
+        self.net.clone()
     }
 
     pub(crate) fn heap(&self) -> &'static Heap {
@@ -187,8 +187,8 @@ impl RankNode {
 
     /// The rank's slots for waiters on words of its memory.
     #[inline]
-    pub fn lot(&self) -> &ParkingLot {
-        self.member.control().lot()
+    pub fn parking_lot(&self) -> &ParkingLot {
+        self.member.control().parking_lot()
     }
 
     /// Bytes of memory that every rank can access from the start.
@@ -225,6 +225,7 @@ impl RankNode {
         self.member.control().workers().store(0, Ordering::SeqCst);
         *self.spawner.lock().unwrap_or_else(PoisonError::into_inner) = None;
         self.am.close();
+        self.messages.close();
         if let Some(global) = self.global() {
             global.close();
         }
@@ -234,13 +235,13 @@ impl RankNode {
 
     /// Whether the helper would find work that no worker has taken.
     pub(crate) fn is_neglected(&self) -> bool {
-        self.lot().has_fired() || self.any(|service| service.is_neglected())
+        self.parking_lot().has_fired() || self.any(|service| service.is_neglected())
     }
 
     /// Does work that no worker has taken: signals and services. Returns whether there
     /// was any.
     pub(crate) fn help(&self) -> bool {
-        let woken = self.waiters.drain(self.lot());
+        let woken = self.waiters.drain(self.parking_lot());
         self.any(|service| service.help()) || woken > 0
     }
 
@@ -320,8 +321,8 @@ fn line_of(ult: &UltInfo, now: Instant) -> String {
 impl Progress for RankNode {
     fn poll(&self) -> bool {
         // First, because parcels that have come may concern all others.
-        let arrived = self.messages.poll_far();
-        let woken = self.waiters.drain(self.lot());
+        let arrived = self.messages.poll_net();
+        let woken = self.waiters.drain(self.parking_lot());
         let served = self.any(|service| service.pump());
         let control = self.member.control();
         if let Some(number) = control.wanted_report() {
@@ -332,14 +333,14 @@ impl Progress for RankNode {
     }
 
     fn is_long(&self) -> bool {
-        self.far.is_some()
+        self.net.is_some()
     }
 
     fn has_work(&self) -> bool {
-        self.lot().has_fired()
+        self.parking_lot().has_fired()
             || self.any(|service| service.has_work())
             || self.queue.as_ref().is_some_and(|queue| queue.needs_poll())
-            || self.far.as_ref().is_some_and(|far| far.needs_poll())
+            || self.net.as_ref().is_some_and(|net| net.needs_poll())
             || self.member.control().wanted_report().is_some()
     }
 
@@ -374,8 +375,8 @@ impl Progress for RankNode {
 
     fn on_sleep(&self, _worker: usize) {
         self.bells().leave();
-        if let Some(far) = &self.far {
-            far.worker_sleeps();
+        if let Some(net) = &self.net {
+            net.worker_sleeps();
         }
         if self.member.control().sleeps_fenced() {
             fence::heavy();
@@ -383,8 +384,8 @@ impl Progress for RankNode {
     }
 
     fn on_wake(&self, _worker: usize) {
-        if let Some(far) = &self.far {
-            far.worker_wakes();
+        if let Some(net) = &self.net {
+            net.worker_wakes();
         }
         self.bells().attend();
         self.member.control().activity().fetch_add(1, Ordering::SeqCst);

@@ -49,18 +49,18 @@ impl BarrierMemory for RankNode {
     }
 
     fn sleep(&self, word: &AtomicU64, until: u64) -> Result<(), AddrError> {
-        self.waiters().wait(self.lot(), word, Until::AtLeast(until), &Here).map(drop)
+        self.waiters().wait(self.parking_lot(), word, Until::AtLeast(until), &Here).map(drop)
     }
 
     fn wake(&self, place: u32, word: &AtomicU64) {
         let control = self.control_at(place);
-        if control.lot().announce(&raw const *word as u64) {
+        if control.parking_lot().announce(&raw const *word as u64) {
             control.bells().ring(&SystemFutex);
         }
     }
 
     fn lost(&self) -> Option<Rank> {
-        self.lot().lost()
+        self.parking_lot().lost()
     }
 }
 

@@ -17,14 +17,14 @@ pub(crate) struct Peers {
     neighbours: NodeRanks,
     /// The peers that are ranks of other nodes; and those ranks, from the first such
     /// peer on.
-    far: HashMap<Rank, PeerIndex>,
+    remote: HashMap<Rank, PeerIndex>,
     ranks: Vec<Rank>,
 }
 
 impl Peers {
     /// Makes the neighbours peers, and no other rank.
     pub(crate) fn new(neighbours: NodeRanks) -> Self {
-        Self { neighbours, far: HashMap::new(), ranks: Vec::new() }
+        Self { neighbours, remote: HashMap::new(), ranks: Vec::new() }
     }
 
     /// How many peers there are.
@@ -46,7 +46,7 @@ impl Peers {
     /// The peer that is a rank, if it is one.
     pub(crate) fn find(&self, rank: Rank) -> Option<PeerIndex> {
         let near = self.neighbours.local(rank).map(near);
-        near.or_else(|| self.far.get(&rank).copied())
+        near.or_else(|| self.remote.get(&rank).copied())
     }
 
     /// The peer that is a rank, which may become one now.
@@ -55,7 +55,7 @@ impl Peers {
             return near(local);
         }
         let next = PeerIndex(self.count());
-        let peer = *self.far.entry(rank).or_insert(next);
+        let peer = *self.remote.entry(rank).or_insert(next);
         if peer == next {
             self.ranks.push(rank);
         }

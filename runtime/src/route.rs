@@ -26,8 +26,8 @@ impl RankHandle {
     /// The path of an operation on the memory at `at`.
     #[inline(always)]
     pub fn route(&self, at: &RemoteAddr) -> Route<'_> {
-        match (&self.far, &self.queue) {
-            (Some(far), _) if far.has(at) => Route::Net(far),
+        match (&self.net, &self.queue) {
+            (Some(net), _) if net.has(at) => Route::Net(net),
             (_, Some(queue)) => Route::Queue(queue),
             (_, None) => Route::Here,
         }
@@ -60,7 +60,7 @@ impl RankHandle {
         match self.route(&op.remote) {
             Route::Here => execute(&self.direct, op),
             Route::Queue(queue) => queue.run(op),
-            Route::Net(far) => far.run(op),
+            Route::Net(net) => net.run(op),
         }
     }
 
@@ -68,7 +68,7 @@ impl RankHandle {
     pub(crate) fn execute(&self, op: &Op) -> Result<u64, AddrError> {
         match self.route(&op.remote) {
             Route::Here | Route::Queue(_) => execute(&self.direct, op),
-            Route::Net(far) => far.run(op),
+            Route::Net(net) => net.run(op),
         }
     }
 
@@ -86,7 +86,7 @@ impl RankHandle {
         match self.route(&lasting.op().remote) {
             Route::Here => execute(&self.direct, &lasting.op()),
             Route::Queue(queue) => queue.run_lasting(lasting),
-            Route::Net(far) => far.run_lasting(lasting),
+            Route::Net(net) => net.run_lasting(lasting),
         }
     }
 
@@ -108,7 +108,7 @@ impl RankHandle {
                     queue.run(&Op::put(local, to, from.len() as u64))
                 })
             },
-            Route::Net(far) => far.store(to, from),
+            Route::Net(net) => net.store(to, from),
         }
     }
 
@@ -139,7 +139,7 @@ impl RankHandle {
                 })
             },
             // SAFETY: the caller's promise.
-            Route::Net(far) => unsafe { far.load(from, to, bytes) },
+            Route::Net(net) => unsafe { net.load(from, to, bytes) },
         }
     }
 

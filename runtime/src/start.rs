@@ -42,12 +42,12 @@ pub fn run_job<T: Send, E: From<Error> + Send>(
     chosen: &Chosen,
     main: impl FnOnce(RankHandle) -> Result<T, E> + Send,
 ) -> Result<T, E> {
-    let JoinedJob { member, way, is_shared, network, mut ties } = job;
+    let JoinedJob { member, method, is_shared, network, mut ties } = job;
     let everywhere = affinity::allowed().unwrap_or_default();
     let cores = if is_shared { cores_of(member.local(), chosen, &everywhere) } else { Vec::new() };
     let measured =
         if is_shared { cores_measured(&member, chosen, &everywhere) } else { Vec::new() };
-    let place = StartPlace { way, cores, measured: &measured };
+    let place = StartPlace { method, cores, measured: &measured };
     let mut meet = || ties.meet();
     let span = network.map(|network| Span { network, meet: &mut meet });
     let result = be(member, chosen, place, span, Apart::default(), main);
@@ -131,7 +131,7 @@ fn cores_measured(member: &Member, chosen: &Chosen, allowed: &[usize]) -> Vec<us
 
 /// How a rank was started, and on which cores.
 pub(crate) struct StartPlace<'a> {
-    way: BootMethod,
+    method: BootMethod,
     /// The cores of its workers; empty: the system chooses.
     cores: Vec<usize>,
     /// The cores between which the node measures distances.
@@ -141,7 +141,7 @@ pub(crate) struct StartPlace<'a> {
 impl StartPlace<'_> {
     /// The place of a rank that is a thread of some process.
     pub(crate) const ANYWHERE: Self =
-        StartPlace { way: BootMethod::Alone, cores: Vec::new(), measured: &[] };
+        StartPlace { method: BootMethod::Alone, cores: Vec::new(), measured: &[] };
 }
 
 /// Further parts of a rank of a job on several nodes.
@@ -162,15 +162,16 @@ fn be<T: Send, E: From<Error> + Send>(
 ) -> Result<T, E> {
     let (network, mut meet) = span.map(|Span { network, meet }| (network, meet)).unzip();
     let node = make(member, chosen, &place, network, apart)?;
-    let watch = node.far().map(|far| Poller::start(&far)).transpose()?;
+    let watch = node.net().map(|net| Poller::start(&net)).transpose()?;
     let survivor = Survivor(&node);
     if let Some(meet) = &mut meet {
         // From here on ranks may reach each other over the network.
         meet().map_err(Error::from)?;
     }
     let scheduler = schedule(&node, chosen)?;
-    let handle = RankHandle::new(node.clone(), place.way, scheduler.spawner(), chosen.workers);
+    let handle = RankHandle::new(node.clone(), place.method, scheduler.spawner(), chosen.workers);
     node.watch(handle.spawner(), chosen.workers);
+    let closing = Closing(&node);
     let helper = ProgressThread::start(&node, chosen.workers)?;
     let showing = chosen.inside.show(node.member().rank(), handle.spawner())?;
     let result = scheduler.run(|| {
@@ -183,7 +184,7 @@ fn be<T: Send, E: From<Error> + Send>(
     });
     showing.end();
     drop(helper);
-    node.unwatch();
+    drop(closing);
     if result.is_ok() {
         if let Some(meet) = meet {
             // Until all ranks are here, other ranks may need an answer, which the
@@ -192,9 +193,23 @@ fn be<T: Send, E: From<Error> + Send>(
         }
         node.member().finish();
     }
+    // After the meeting: no rank of another node reads from this node any more.
+    node.member().control().set_closed();
     drop(survivor);
     drop(watch);
     result
+}
+
+/// A rank that runs: its services are closed when it ends, also by a panic.
+struct Closing<'n>(&'n RankNode);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        self.0.unwatch();
+        if thread::panicking() {
+            self.0.member().control().set_closed();
+        }
+    }
 }
 
 /// A rank that ends after another one has died. Its connections stay open until all
@@ -204,8 +219,8 @@ struct Survivor<'n>(&'n RankNode);
 
 impl Drop for Survivor<'_> {
     fn drop(&mut self) {
-        if self.0.lot().lost().is_some() {
-            self.0.member().culprit().outlive();
+        if self.0.parking_lot().lost().is_some() {
+            self.0.member().first_failure().outlive();
         }
     }
 }
@@ -239,25 +254,25 @@ pub(crate) fn make(
         member.calibrate(place.measured, &chosen.thresholds);
     }
     member.barrier()?;
-    let far = match network {
+    let net = match network {
         None => None,
         Some(network) => {
-            let far = Arc::new(NetLayer::new(network, &member, chosen)?);
+            let net = Arc::new(NetLayer::new(network, &member, chosen)?);
             for region in am.regions() {
-                far.register(region)?;
+                net.register(region)?;
             }
-            am.set_transport(far.clone());
-            Some(far)
+            am.set_transport(net.clone());
+            Some(net)
         }
     };
-    let transport = transport.or_else(|| Some(far.clone()? as Arc<dyn Transport>));
+    let transport = transport.or_else(|| Some(net.clone()? as Arc<dyn Transport>));
     let messages = Messages::new(&member, &lanes, &cards, transport, chosen)?;
     let cores = place.cores.clone();
-    let node = Arc::new(RankNode::new(member, am, messages, far.clone(), chosen, cores));
-    if let Some(far) = &far {
-        far.on_bell(bell_of(&node));
+    let node = Arc::new(RankNode::new(member, am, messages, net.clone(), chosen, cores));
+    if let Some(net) = &net {
+        net.on_bell(bell_of(&node));
         let weak = Arc::downgrade(&node);
-        far.on_arrival(Box::new(move || {
+        net.on_arrival(Box::new(move || {
             let Some(node) = weak.upgrade() else { return };
             // Copies for other ranks, and the ends of own ones.
             node.global().map(|global| global.pump());

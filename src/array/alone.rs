@@ -131,10 +131,10 @@ impl Arrays {
             room.clear(rank, record.start, shape.metadata_bytes())?;
         }
         for rank in room.runtime.ranks() {
-            array.way.deal(rank, dealt.first)?;
+            array.engine.deal(rank, dealt.first)?;
         }
         if !is_fresh {
-            array.way.clear_pages()?;
+            array.engine.clear_pages()?;
         }
         Ok(array)
     }
@@ -166,9 +166,9 @@ impl Arrays {
         check_bytes::<T>(record.len as usize)?;
         let shape = record.shape(self.room.runtime.size());
         let words = self.room.words.clone();
-        let book = PageLayout::new(shape, words.key(), record.start).map_err(Error::program)?;
-        let way = PageEngine::alone(&self.room.runtime, words, book, lease);
-        Ok(GlobalArray::of(way, &dealt, record.len as usize, record.page_len as usize))
+        let layout = PageLayout::new(shape, words.key(), record.start).map_err(Error::program)?;
+        let engine = PageEngine::alone(&self.room.runtime, words, layout, lease);
+        Ok(GlobalArray::of(engine, &dealt, record.len as usize, record.page_len as usize))
     }
 }
 

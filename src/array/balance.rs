@@ -75,7 +75,7 @@ impl<T: Plain> GlobalArray<T> {
     /// Those of [`share`](crate::Runtime::share) and of a
     /// [`barrier`](crate::Runtime::barrier).
     pub fn uses(&self) -> Result<Uses<T>, Error> {
-        let runtime = self.way.runtime();
+        let runtime = self.engine.runtime();
         let own = (0..self.pages()).map(|_| AtomicU32::new(0)).collect();
         let most = runtime.share(self.pages().div_ceil(runtime.size() as usize).max(1))?;
         runtime.barrier()?;
@@ -92,8 +92,8 @@ impl<T: Plain> GlobalArray<T> {
     /// if the owner or the home of a page has died; those of a
     /// [`barrier`](crate::Runtime::barrier).
     pub fn return_home(&self) -> Result<usize, Error> {
-        let moved = self.way.own(self.way.first_pages(self.first))?;
-        self.way.runtime().barrier()?;
+        let moved = self.engine.own(self.engine.first_pages(self.first))?;
+        self.engine.runtime().barrier()?;
         Ok(moved)
     }
 
@@ -124,7 +124,7 @@ impl<T: Plain> Uses<T> {
     /// the pages; [`Error::Addr`] if the owner or the home of a page has died;
     /// those of a [`barrier`](crate::Runtime::barrier).
     pub fn to_most_used_by(&self) -> Result<usize, Error> {
-        let rank = self.array.way.runtime().rank();
+        let rank = self.array.engine.runtime().rank();
         self.balance(|of| of.by == rank)
     }
 
@@ -137,7 +137,7 @@ impl<T: Plain> Uses<T> {
     ///
     /// Those of [`to_most_used_by`](Self::to_most_used_by).
     pub fn balance(&self, mut wants: impl FnMut(Use) -> bool) -> Result<usize, Error> {
-        let runtime = self.array.way.runtime();
+        let runtime = self.array.engine.runtime();
         let own: Vec<(PageId, u32)> = (0..)
             .map(PageId)
             .zip(self.own.iter().map(|own| own.swap(0, Ordering::Relaxed)))
@@ -155,7 +155,7 @@ impl<T: Plain> Uses<T> {
                 wanted.push(page);
             }
         }
-        let moved = self.array.way.own(wanted)?;
+        let moved = self.array.engine.own(wanted)?;
         // By this barrier all ranks have read the counts; then each rank resets the
         // counts of the pages of which it is the home.
         runtime.barrier()?;
@@ -169,7 +169,7 @@ impl<T: Plain> Uses<T> {
 
     /// Raises the word at the page's home to at least `own`.
     fn claim(&self, page: PageId, own: u64) -> Result<(), ArrayError> {
-        let (runtime, at) = (self.array.way.runtime(), self.at(page));
+        let (runtime, at) = (self.array.engine.runtime(), self.at(page));
         let mut seen = runtime.get(at)?;
         while seen < own {
             match runtime.compare_swap(at, seen, own)? {
@@ -181,7 +181,7 @@ impl<T: Plain> Uses<T> {
     }
 
     fn at(&self, page: PageId) -> crate::Remote<u64> {
-        let ranks = u64::from(self.array.way.runtime().size());
+        let ranks = u64::from(self.array.engine.runtime().size());
         self.most.at(Rank((page.0 % ranks) as u32), (page.0 / ranks) as usize)
     }
 }

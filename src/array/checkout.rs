@@ -146,7 +146,7 @@ impl<T: Plain> GlobalArray<T> {
     /// [`barrier`](crate::Runtime::barrier).
     pub fn fence(&self) -> Result<(), Error> {
         let released = self.release();
-        self.way.runtime().barrier()?;
+        self.engine.runtime().barrier()?;
         self.acquire();
         Ok(released?)
     }

@@ -1,7 +1,7 @@
 //! Errors of arrays.
 
 use super::PageId;
-use crate::{AddrError, Error};
+use crate::{AddrError, Error, Rank};
 use std::fmt;
 
 /// Why an operation on an array has failed.
@@ -29,6 +29,18 @@ pub enum ArrayError {
         page: PageId,
         /// The number of pages of the array.
         pages: u64,
+    },
+    /// The function of [`Distribution::By`] gives a page to a rank that does not
+    /// exist.
+    ///
+    /// [`Distribution::By`]: super::Distribution::By
+    NoSuchRank {
+        /// The first such page.
+        page: PageId,
+        /// The rank that the function has returned for it.
+        rank: Rank,
+        /// The number of ranks of the job.
+        size: u32,
     },
     /// With [`Directory::Messages`](super::Directory::Messages), a page can only be
     /// moved by the rank to which it goes.
@@ -110,6 +122,12 @@ impl fmt::Display for ArrayError {
             Self::NoPage { page, pages } => {
                 write!(f, "page {} does not exist: the array has {pages} pages", page.0)
             }
+            Self::NoSuchRank { page, rank, size } => write!(
+                f,
+                "the function of Distribution::By gives page {} to {rank}, which does not exist: \
+                 the job has {size} ranks",
+                page.0
+            ),
             Self::NotByMessages => f.write_str(
                 "with Directory::Messages only the rank to which a page goes can move it: call \
                  `own` on that rank",

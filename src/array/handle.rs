@@ -16,7 +16,7 @@ use tsumugi_core::backend::copy_bytes;
 /// An array over all ranks. This is a handle: cheap to clone, and to send to other
 /// threads of the rank.
 pub struct GlobalArray<T: Plain> {
-    pub(super) way: Arc<PageEngine>,
+    pub(super) engine: Arc<PageEngine>,
     pub(super) cache: Arc<Cache>,
     /// Which rank had which page at first.
     pub(super) first: Distribution,
@@ -52,8 +52,10 @@ impl Runtime {
     ///
     /// Those of [`array`](Self::array). [`Error::Program`] with
     /// [`ArrayError::Full`] if [`Dealt::room`] is less than the number of pages
-    /// that a rank has at first, and with a [`ShapeError`] if
-    /// [`Directory::Messages`] is given in a job of more than 64 ranks.
+    /// that a rank has at first, with [`ArrayError::NoSuchRank`] if the function of
+    /// [`Distribution::By`] returns a rank that does not exist, and with a
+    /// [`ShapeError`] if [`Directory::Messages`] is given in a job of more than 64
+    /// ranks.
     ///
     /// [`ShapeError`]: super::ShapeError
     /// [`Directory::Messages`]: super::Directory::Messages
@@ -61,20 +63,23 @@ impl Runtime {
         let (page_len, shape) = dealt.shape(self.size(), len, size_of::<T>());
         shape.check().map_err(Error::program)?;
         check_bytes::<T>(len)?;
-        let way = PageEngine::new(self, shape, &dealt)?;
-        way.deal(self.rank(), dealt.first)?;
+        if let Some((page, rank)) = shape.homes.stray(dealt.first) {
+            return Err(ArrayError::NoSuchRank { page, rank, size: self.size() }.into());
+        }
+        let engine = PageEngine::new(self, shape, &dealt)?;
+        engine.deal(self.rank(), dealt.first)?;
         // No rank may look up a page before all pages are distributed.
         self.barrier()?;
-        Ok(GlobalArray::of(way, &dealt, len, page_len))
+        Ok(GlobalArray::of(engine, &dealt, len, page_len))
     }
 }
 
 impl<T: Plain> GlobalArray<T> {
-    pub(super) fn of(way: PageEngine, dealt: &Dealt, len: usize, page_len: usize) -> Self {
+    pub(super) fn of(engine: PageEngine, dealt: &Dealt, len: usize, page_len: usize) -> Self {
         const { assert!(size_of::<T>() > 0, "an element has at least 1 byte") };
         const { assert!(align_of::<T>() <= 8, "an element is aligned to at most 8 bytes") };
         Self {
-            way: Arc::new(way),
+            engine: Arc::new(engine),
             cache: Arc::new(Cache::new(len, page_len, size_of::<T>(), dealt.copies_bytes())),
             first: dealt.first,
             len,
@@ -87,7 +92,7 @@ impl<T: Plain> GlobalArray<T> {
     /// The handle by which other ranks open the array, if one rank has made it
     /// alone.
     pub fn handle(&self) -> Option<ArrayHandle> {
-        self.way.handle()
+        self.engine.handle()
     }
 
     /// The number of elements.
@@ -108,7 +113,7 @@ impl<T: Plain> GlobalArray<T> {
     /// The number of protocol messages that this rank has sent to others for this
     /// array, if its directory is [`Directory::Messages`](super::Directory::Messages).
     pub fn letters(&self) -> u64 {
-        self.way.letters()
+        self.engine.letters()
     }
 
     /// The agent that reads and changes the words of the directory: the ranks'
@@ -117,13 +122,13 @@ impl<T: Plain> GlobalArray<T> {
     ///
     /// [`Directory::Device`]: super::Directory::Device
     pub fn agent(&self) -> Agent {
-        self.way.agent()
+        self.engine.agent()
     }
 
     /// Bytes of directory and location cache that this rank has for the array,
     /// without the pages themselves.
     pub fn metadata_bytes(&self) -> u64 {
-        self.way.metadata_bytes()
+        self.engine.metadata_bytes()
     }
 
     /// The page of an element.
@@ -145,10 +150,10 @@ impl<T: Plain> GlobalArray<T> {
         // SAFETY: `hit` has resolved that many bytes; an element has the alignment
         // of the page, or is aligned to its own size.
         let load = |at| unsafe { load_value::<T>(at) };
-        if let Some(value) = self.way.hit(page, first, size_of::<T>() as u64, load) {
+        if let Some(value) = self.engine.hit(page, first, size_of::<T>() as u64, load) {
             return Ok(value);
         }
-        self.get_far(index)
+        self.get_remote(index)
     }
 
     /// Reads `into.len()` elements from `index` on.
@@ -170,8 +175,8 @@ impl<T: Plain> GlobalArray<T> {
             // SAFETY: `hit` has resolved that many bytes, and `part` has room for
             // them; any bytes are valid values of a `Plain` type.
             let load = |at: NonNull<u8>| unsafe { copy_bytes(at.as_ptr(), to, bytes) };
-            if self.way.hit(page, first, bytes as u64, load).is_none() {
-                self.way.read(page, first, part)?;
+            if self.engine.hit(page, first, bytes as u64, load).is_none() {
+                self.engine.read(page, first, part)?;
             }
             (index, rest) = (index + count, later);
         }
@@ -212,9 +217,9 @@ impl<T: Plain> GlobalArray<T> {
 
     /// Reads an element of a page that is not in reach or has moved.
     #[inline(never)]
-    fn get_far(&self, index: usize) -> Result<T, ArrayError> {
+    fn get_remote(&self, index: usize) -> Result<T, ArrayError> {
         let (page, first) = self.place(index);
-        Ok(self.way.read_one(page, first)?)
+        Ok(self.engine.read_one(page, first)?)
     }
 
     /// The page of an element, and the element's byte offset in it.
@@ -243,7 +248,7 @@ impl<T: Plain> GlobalArray<T> {
     ) -> Result<R, ArrayError> {
         self.check(index, 1)?;
         let (page, first) = self.place(index);
-        Ok(self.way.held(page, |runtime, at| call(runtime, Words::remote(at.add(first))))?)
+        Ok(self.engine.held(page, |runtime, at| call(runtime, Words::remote(at.add(first))))?)
     }
 
     pub(super) fn left_in_page(&self, index: usize) -> usize {
@@ -271,7 +276,7 @@ pub(super) fn check_bytes<T>(len: usize) -> Result<(), ArrayError> {
 
 impl<T: Plain> Clone for GlobalArray<T> {
     fn clone(&self) -> Self {
-        Self { way: self.way.clone(), cache: self.cache.clone(), ..*self }
+        Self { engine: self.engine.clone(), cache: self.cache.clone(), ..*self }
     }
 }
 

@@ -15,7 +15,7 @@ impl<T: Plain> GlobalArray<T> {
     /// died, or a rank that was moving one.
     pub fn gather(&self, indices: &[usize], into: &mut [T]) -> Result<(), ArrayError> {
         self.check_list(indices, into.len())?;
-        if !self.way.has_network() || indices.len() <= PART {
+        if !self.engine.has_network() || indices.len() <= PART {
             return indices.iter().zip(into).try_for_each(|(index, value)| {
                 *value = self.get(*index)?;
                 Ok(())
@@ -43,7 +43,7 @@ impl<T: Plain> GlobalArray<T> {
         self.check_list(indices, values.len())?;
         let asked = indices.iter().copied().zip(values.iter().copied());
         let write = |array: &Self, (index, value)| array.put(index, value);
-        if !self.way.has_network() || indices.len() <= PART {
+        if !self.engine.has_network() || indices.len() <= PART {
             return asked.into_iter().try_for_each(|pair| write(self, pair));
         }
         self.by_many(asked.collect(), write).map(drop)
@@ -68,7 +68,7 @@ impl<T: Plain> GlobalArray<T> {
                 let all = move |array: &Self| -> Result<Vec<R>, ArrayError> {
                     part.into_iter().map(|asked| once(array, asked)).collect()
                 };
-                self.way.runtime().spawn(move |_| all(&array))
+                self.engine.runtime().spawn(move |_| all(&array))
             })
             .collect();
         let mut done = Vec::with_capacity(list.len());

@@ -32,7 +32,7 @@ use tsumugi_ult::sync::{Condvar, Mutex, MutexGuard};
 
 /// The directory of one array at one rank.
 pub(super) struct MessageDirectory {
-    book: PageLayout,
+    layout: PageLayout,
     /// The active-message service to which the letters of this array are sent.
     service: u32,
     state: Mutex<DirectoryState>,
@@ -64,14 +64,14 @@ impl MessageDirectory {
     pub(super) fn open(
         runtime: &Runtime,
         words: &Arc<Words>,
-        book: PageLayout,
+        layout: PageLayout,
         first: Distribution,
     ) -> Result<Arc<Self>, Error> {
         let mut state = DirectoryState::default();
-        let homes = book.shape().homes;
+        let homes = layout.shape().homes;
         for owner in runtime.ranks() {
             for (frame, page) in homes.first_of(owner, first).enumerate() {
-                if book.home(page) == runtime.rank() {
+                if layout.home(page) == runtime.rank() {
                     let entry = DirectoryEntry { owner, frame: frame as u32, epoch: 0 };
                     state.homes.insert(page, Home::new(entry));
                 }
@@ -80,7 +80,7 @@ impl MessageDirectory {
         // Rank 0's key is unique among all arrays that exist.
         let key = runtime.gather(u64::from(words.key().to_bits()))?[0];
         let post = Arc::new(Self {
-            book,
+            layout,
             service: SERVICES | key as u32,
             state: Mutex::new(state),
             changed: Condvar::new(),
@@ -187,10 +187,10 @@ impl MessageDirectory {
     ) -> Result<(), ArrayError> {
         let Some(frame) = self.take_frame(runtime)? else {
             self.send(runtime, page, DirectoryMessage::Abort);
-            return Err(ArrayError::Full { room: self.book.shape().frames });
+            return Err(ArrayError::Full { room: self.layout.shape().frames });
         };
         let here = from.moved(runtime.rank(), frame);
-        if let Err(error) = copy(self.book.bytes(from), self.book.bytes(here)) {
+        if let Err(error) = copy(self.layout.bytes(from), self.layout.bytes(here)) {
             self.free_frame(runtime, frame)?;
             self.send(runtime, page, DirectoryMessage::Abort);
             return Err(error.into());
@@ -204,9 +204,9 @@ impl MessageDirectory {
     }
 
     fn take_frame(&self, runtime: &Runtime) -> Result<Option<u32>, AddrError> {
-        let frames = self.book.shape().frames;
+        let frames = self.layout.shape().frames;
         for frame in 0..frames {
-            let (at, bit) = self.book.bit(runtime.rank(), frame);
+            let (at, bit) = self.layout.bit(runtime.rank(), frame);
             if self.carry(&Op::atomic(Kind::FetchOr, at, bit))? & bit == 0 {
                 return Ok(Some(frame));
             }
@@ -215,7 +215,7 @@ impl MessageDirectory {
     }
 
     fn free_frame(&self, runtime: &Runtime, frame: u32) -> Result<(), AddrError> {
-        let (at, bit) = self.book.bit(runtime.rank(), frame);
+        let (at, bit) = self.layout.bit(runtime.rank(), frame);
         self.carry(&Op::atomic(Kind::FetchAnd, at, !bit)).map(drop)
     }
 
@@ -225,7 +225,7 @@ impl MessageDirectory {
     }
 
     fn send(&self, runtime: &Runtime, page: PageId, message: DirectoryMessage) {
-        let (from, to) = (runtime.rank(), self.book.home(page));
+        let (from, to) = (runtime.rank(), self.layout.home(page));
         self.deliver(runtime, Letter { from, to, page, message });
     }
 
@@ -278,7 +278,7 @@ impl MessageDirectory {
     /// The state of a page at this rank. If the table is full, another page that is
     /// not in use is removed.
     fn requester<'s>(&self, state: &'s mut DirectoryState, page: PageId) -> &'s mut Requester {
-        let slots = self.book.shape().slots as usize;
+        let slots = self.layout.shape().slots as usize;
         let known = &mut state.requesters;
         if known.len() >= slots && !known.contains_key(&page) {
             let idle = known.iter().find(|(_, known)| known.is_idle()).map(|(page, _)| *page);

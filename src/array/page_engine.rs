@@ -25,7 +25,7 @@ use tsumugi_gas::page::{
 pub(crate) struct PageEngine {
     runtime: Runtime,
     words: Arc<Words>,
-    book: PageLayout,
+    layout: PageLayout,
     /// The words of the directory, if they are in memory of their own.
     directory: Option<Shared<u64>>,
     /// The directory by messages, if the array has that in place of words.
@@ -36,7 +36,7 @@ pub(crate) struct PageEngine {
 
 /// A driver of one page protocol, by blocking operations.
 struct WayDriver<'w> {
-    way: &'w PageEngine,
+    engine: &'w PageEngine,
     patience: Patience,
 }
 
@@ -57,11 +57,11 @@ impl PageEngine {
         let apart = directory.as_ref().map(|directory| directory.key(runtime.rank()));
         let before = if apart.is_some() { shape.directory_bytes() } else { 0 };
         let words = Arc::new(Words::share(runtime, Agent::Cpu, shape.bytes() - before)?);
-        let book = match apart {
+        let layout = match apart {
             Some(directory) => PageLayout::apart(shape, directory, words.key()),
             None => PageLayout::new(shape, words.key(), 0),
         };
-        let book = book.map_err(Error::program)?;
+        let layout = layout.map_err(Error::program)?;
         let post = match dealt.directory {
             Directory::Atomics | Directory::Device => None,
             Directory::Messages if runtime.size() > RANKS_MAX => {
@@ -70,21 +70,21 @@ impl PageEngine {
                 return Err(Error::program(ShapeError::Count { what, count, most }));
             }
             Directory::Messages => {
-                Some(MessageDirectory::open(runtime, &words, book, dealt.first)?)
+                Some(MessageDirectory::open(runtime, &words, layout, dealt.first)?)
             }
         };
-        Ok(Self { runtime: runtime.clone(), words, book, directory, post, lease: None })
+        Ok(Self { runtime: runtime.clone(), words, layout, directory, post, lease: None })
     }
 
     /// The pages of an array that one rank makes alone, or opens.
     pub(super) fn alone(
         runtime: &Runtime,
         words: Arc<Words>,
-        book: PageLayout,
+        layout: PageLayout,
         lease: Lease,
     ) -> Self {
         let (runtime, lease) = (runtime.clone(), Some(lease));
-        Self { runtime, words, book, directory: None, post: None, lease }
+        Self { runtime, words, layout, directory: None, post: None, lease }
     }
 
     pub(super) fn handle(&self) -> Option<ArrayHandle> {
@@ -107,37 +107,37 @@ impl PageEngine {
     }
 
     pub(super) fn metadata_bytes(&self) -> u64 {
-        self.book.shape().metadata_bytes()
+        self.layout.shape().metadata_bytes()
     }
 
     /// Whether the job has ranks on other nodes.
     pub(super) fn has_network(&self) -> bool {
-        self.runtime.handle().far().is_some()
+        self.runtime.handle().net().is_some()
     }
 
     /// Puts the pages that `owner` has at first into its frames, and stores their
     /// places at their homes.
     pub(super) fn deal(&self, owner: Rank, first: Distribution) -> Result<(), Error> {
-        let homes = self.book.shape().homes;
+        let homes = self.layout.shape().homes;
         for (frame, page) in homes.first_of(owner, first).enumerate() {
-            let room = self.book.shape().frames;
+            let room = self.layout.shape().frames;
             let frame = u32::try_from(frame).ok().filter(|frame| *frame < room);
             let frame = frame.ok_or(ArrayError::Full { room })?;
             let entry = DirectoryEntry { owner, frame, epoch: 0 };
-            let (bits, bit) = self.book.bit(owner, frame);
+            let (bits, bit) = self.layout.bit(owner, frame);
             self.carry(&Op::atomic(Kind::FetchOr, bits, bit))?;
-            self.store(self.book.header(owner, frame), entry.header(page))?;
-            self.carry(&self.book.deal(page, entry))?;
+            self.store(self.layout.header(owner, frame), entry.header(page))?;
+            self.carry(&self.layout.deal(page, entry))?;
         }
         Ok(())
     }
 
     /// Sets all values to 0, because the frames held other pages before.
     pub(super) fn clear_pages(&self) -> Result<(), AddrError> {
-        let PageShape { homes, page_bytes, .. } = self.book.shape();
+        let PageShape { homes, page_bytes, .. } = self.layout.shape();
         let zeros = vec![0u8; (page_bytes as usize).min(1 << 16)];
         for page in (0..homes.pages()).map(PageId) {
-            let start = self.words.real(self.book.bytes(self.entry(page)?));
+            let start = self.words.real(self.layout.bytes(self.entry(page)?));
             for at in (0..page_bytes).step_by(zeros.len()) {
                 let part = &zeros[..zeros.len().min((page_bytes - at) as usize)];
                 self.runtime.put_slice(Words::remote(start.add(at)), part)?;
@@ -151,7 +151,7 @@ impl PageEngine {
         if let Some(post) = &self.post {
             return post.with(&self.runtime, page, PageAccess::Read, Ok);
         }
-        let bits = self.carry(&self.book.look(page))?;
+        let bits = self.carry(&self.layout.look(page))?;
         Ok(match PageState::from_bits(bits) {
             PageState::At(entry) => entry,
             PageState::Moving { owner, frame, .. } => DirectoryEntry { owner, frame, epoch: 0 },
@@ -159,16 +159,16 @@ impl PageEngine {
     }
 
     pub(super) fn home(&self, page: PageId) -> Rank {
-        self.book.home(page)
+        self.layout.home(page)
     }
 
     pub(super) fn first_owner(&self, page: PageId, first: Distribution) -> Rank {
-        self.book.shape().homes.first_owner(page, first)
+        self.layout.shape().homes.first_owner(page, first)
     }
 
     /// The pages that this rank had at first.
     pub(super) fn first_pages(&self, first: Distribution) -> impl Iterator<Item = PageId> + use<> {
-        self.book.shape().homes.first_of(self.runtime.rank(), first)
+        self.layout.shape().homes.first_of(self.runtime.rank(), first)
     }
 
     /// Reads `bytes` bytes of a page from its byte `first` on, by `load`, which
@@ -183,9 +183,9 @@ impl PageEngine {
         load: impl FnOnce(NonNull<u8>) -> R,
     ) -> Option<R> {
         let own =
-            ReadFast::of(&self.book, self.runtime.rank(), page, |at| self.words.own(at.offset));
+            ReadFast::of(&self.layout, self.runtime.rank(), page, |at| self.words.own(at.offset));
         let find = |entry: DirectoryEntry| {
-            let header = self.words.real(self.book.header(entry.owner, entry.frame));
+            let header = self.words.real(self.layout.header(entry.owner, entry.frame));
             let at = self.runtime.handle().bytes_at_hand(header, HEADER_BYTES + first + bytes)?;
             if !at.cast::<AtomicU64>().is_aligned() {
                 return None;
@@ -223,19 +223,19 @@ impl PageEngine {
             }
         };
         if let Some(post) = &self.post {
-            let read = |entry| load(&self.runtime, self.words.real(self.book.bytes(entry)), into);
+            let read = |entry| load(&self.runtime, self.words.real(self.layout.bytes(entry)), into);
             return post.with(&self.runtime, page, PageAccess::Read, read);
         }
-        let far = self.runtime.handle().far();
+        let net = self.runtime.handle().net();
         // At least half of the bytes that are read are needed, or the read is
         // short.
         let together = FEW.max(2 * bytes).min(TOGETHER);
-        if far.is_some() && first as usize + bytes > together {
+        if net.is_some() && first as usize + bytes > together {
             return self.held(page, |runtime, at| load(runtime, at, into));
         }
         let read = |entry: DirectoryEntry| {
-            let header = self.words.real(self.book.header(entry.owner, entry.frame));
-            if far.is_some_and(|far| far.leads_to(entry.owner)) {
+            let header = self.words.real(self.layout.header(entry.owner, entry.frame));
+            if net.is_some_and(|net| net.leads_to(entry.owner)) {
                 let first = first as usize;
                 return match first + bytes <= FEW {
                     true => self.read_together::<{ 1 + FEW / 8 }, T>(header, first, into),
@@ -246,7 +246,7 @@ impl PageEngine {
             load(&self.runtime, header.add(HEADER_BYTES), into)?;
             Ok(found)
         };
-        let optimistic = OptimisticRead::new(self.book, self.runtime.rank(), page);
+        let optimistic = OptimisticRead::new(self.layout, self.runtime.rank(), page);
         drive(optimistic, &mut self.driver(), read)
     }
 
@@ -288,10 +288,10 @@ impl PageEngine {
         call: impl FnOnce(&Runtime, RemoteAddr) -> Result<R, AddrError>,
     ) -> Result<R, AddrError> {
         let pin =
-            PinFast::of(&self.book, self.runtime.rank(), page, |at| self.words.own(at.offset));
+            PinFast::of(&self.layout, self.runtime.rank(), page, |at| self.words.own(at.offset));
         let mut call = Some(call);
         let access = |entry| {
-            let at = self.words.real(self.book.bytes(entry));
+            let at = self.words.real(self.layout.bytes(entry));
             (call.take().expect("the access is called once"))(&self.runtime, at)
         };
         if let Some(result) = pin.hit(page, Some, access) {
@@ -308,16 +308,16 @@ impl PageEngine {
         call: impl FnOnce(&Runtime, RemoteAddr) -> Result<R, AddrError>,
     ) -> Result<R, AddrError> {
         if let Some(post) = &self.post {
-            let access = |entry| call(&self.runtime, self.words.real(self.book.bytes(entry)));
+            let access = |entry| call(&self.runtime, self.words.real(self.layout.bytes(entry)));
             return post.with(&self.runtime, page, PageAccess::Write, access);
         }
         let (mut call, mut result) = (Some(call), None);
         let access = |entry| {
             let call = call.take().expect("the access is called once");
-            result = Some(call(&self.runtime, self.words.real(self.book.bytes(entry))));
+            result = Some(call(&self.runtime, self.words.real(self.layout.bytes(entry))));
             Ok(0)
         };
-        let pin = PagePin::new(self.book, self.runtime.rank(), page);
+        let pin = PagePin::new(self.layout, self.runtime.rank(), page);
         drive(pin, &mut self.driver(), access)?;
         result.expect("the access was called")
     }
@@ -326,7 +326,7 @@ impl PageEngine {
     /// are accessed by the device for this rank, too: no processor touches them.
     fn carry(&self, op: &Op) -> Result<u64, AddrError> {
         match &self.directory {
-            Some(directory) if self.book.directory() == Some(op.remote.key) => {
+            Some(directory) if self.layout.directory() == Some(op.remote.key) => {
                 let mut real = *op;
                 real.remote.key = directory.key(op.remote.rank);
                 self.runtime.handle().carry(&real)
@@ -341,13 +341,13 @@ impl PageEngine {
 
     /// The driver of one protocol.
     fn driver(&self) -> WayDriver<'_> {
-        WayDriver { way: self, patience: Patience::default() }
+        WayDriver { engine: self, patience: Patience::default() }
     }
 }
 
 impl PageDriver for WayDriver<'_> {
     fn carry(&self, op: &Op) -> Result<u64, AddrError> {
-        self.way.carry(op)
+        self.engine.carry(op)
     }
 
     /// Lets other ranks make progress. If the wait is for `by`, checks that this
@@ -358,8 +358,8 @@ impl PageDriver for WayDriver<'_> {
         match by {
             // A read of any word of its memory shows whether it is alive.
             Some(rank) => {
-                let (bits, _) = self.way.book.bit(rank, 0);
-                self.way.carry(&Op::get_word(bits, Width::W8))
+                let (bits, _) = self.engine.layout.bit(rank, 0);
+                self.engine.carry(&Op::get_word(bits, Width::W8))
             }
             None => Ok(0),
         }

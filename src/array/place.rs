@@ -14,7 +14,7 @@ impl<T: Plain> GlobalArray<T> {
     /// [`ArrayError::Addr`] if the home of its page has died.
     pub fn owner(&self, index: usize) -> Result<Rank, ArrayError> {
         self.check(index, 1)?;
-        Ok(self.way.entry(self.page(index))?.owner)
+        Ok(self.engine.entry(self.page(index))?.owner)
     }
 
     /// The home of an element: the rank that stores where the element is. It never
@@ -25,7 +25,7 @@ impl<T: Plain> GlobalArray<T> {
     /// [`ArrayError::OutOfRange`] if the array has no such element.
     pub fn home(&self, index: usize) -> Result<Rank, ArrayError> {
         self.check(index, 1)?;
-        Ok(self.way.home(self.page(index)))
+        Ok(self.engine.home(self.page(index)))
     }
 
     /// The rank that had an element at first.
@@ -35,7 +35,7 @@ impl<T: Plain> GlobalArray<T> {
     /// [`ArrayError::OutOfRange`] if the array has no such element.
     pub fn first_owner(&self, index: usize) -> Result<Rank, ArrayError> {
         self.check(index, 1)?;
-        Ok(self.way.first_owner(self.page(index), self.first))
+        Ok(self.engine.first_owner(self.page(index), self.first))
     }
 
     /// The metadata of a page, as its home has stored: the rank that owns the page,
@@ -48,7 +48,7 @@ impl<T: Plain> GlobalArray<T> {
     /// if the home of the page has died.
     pub fn entry(&self, page: PageId) -> Result<DirectoryEntry, ArrayError> {
         self.check_page(page)?;
-        Ok(self.way.entry(page)?)
+        Ok(self.engine.entry(page)?)
     }
 
     /// Brings the pages of these elements to this rank, one after the other.
@@ -68,7 +68,7 @@ impl<T: Plain> GlobalArray<T> {
             return Ok(0);
         }
         let pages = self.page(range.start).0..self.page(range.end - 1).0 + 1;
-        self.way.own(pages.map(PageId))
+        self.engine.own(pages.map(PageId))
     }
 
     /// Brings pages to this rank, in the order of `pages`. Returns how many have
@@ -82,7 +82,7 @@ impl<T: Plain> GlobalArray<T> {
     pub fn own_pages(&self, pages: impl IntoIterator<Item = PageId>) -> Result<usize, ArrayError> {
         let pages: Vec<_> = pages.into_iter().collect();
         pages.iter().try_for_each(|page| self.check_page(*page))?;
-        self.way.own(pages)
+        self.engine.own(pages)
     }
 
     /// Brings a page to any rank; the program of that rank takes no part. Returns
@@ -100,7 +100,7 @@ impl<T: Plain> GlobalArray<T> {
     /// `to`, the owner or the home has died.
     pub fn relocate(&self, page: PageId, to: Rank) -> Result<bool, ArrayError> {
         self.check_page(page)?;
-        self.way.relocate(page, to)
+        self.engine.relocate(page, to)
     }
 
     fn check_page(&self, page: PageId) -> Result<(), ArrayError> {

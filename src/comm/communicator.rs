@@ -49,10 +49,15 @@ impl Comm {
     /// # Errors
     ///
     /// - [`MessageError::NoSuchRank`]: the job does not have the rank `to`.
-    /// - [`MessageError::PeerLost`]: `to` has died, or has ended before it took the
-    ///   message.
+    /// - [`MessageError::PeerLost`]: `to` has died.
+    /// - [`MessageError::Ended`]: this rank has ended, in this call or before it.
     /// - [`MessageError::TooMany`]: this rank has 4,096 messages in progress.
     /// - [`MessageError::Failed`]: the bytes could not be moved.
+    ///
+    /// That `to` has returned from its main function is no error: other threads of it
+    /// may still receive. If none of them does, this call waits for ever, and so does
+    /// the end of the job, which waits for all ranks; `tsumugi run` then reports a
+    /// standstill, with the ULT that waits.
     pub fn send<T: Plain>(&self, to: Rank, tag: u32, values: &[T]) -> Result<(), MessageError> {
         let label = Label { context: self.context, tag };
         // SAFETY: the values are borrowed until the call returns, or for ever if
@@ -76,6 +81,8 @@ impl Comm {
     /// - [`MessageError::PeerLost`]: `source`, or the sender of the message, has
     ///   died. A receive from any source goes on when a rank dies that has sent
     ///   nothing.
+    /// - [`MessageError::Ended`]: this rank has ended, in this call or before it: the
+    ///   call was made by a thread that is no ULT of the rank.
     /// - [`MessageError::TooMany`]: this rank has 4,096 messages in progress.
     /// - [`MessageError::Failed`]: the bytes could not be moved; the content of
     ///   `values` is undefined.
@@ -166,8 +173,9 @@ impl Comm {
     ///
     /// # Errors
     ///
-    /// [`MessageError::NoSuchRank`], [`MessageError::PeerLost`] and
-    /// [`MessageError::TooMany`], as for [`send`](Self::send). Errors that occur
+    /// [`MessageError::NoSuchRank`], [`MessageError::PeerLost`],
+    /// [`MessageError::Ended`] and [`MessageError::TooMany`], as for
+    /// [`send`](Self::send). Errors that occur
     /// later are returned by [`Sending::wait`].
     #[inline(always)]
     pub fn isend<B: Owned>(
@@ -189,8 +197,9 @@ impl Comm {
     ///
     /// # Errors
     ///
-    /// [`MessageError::NoSuchRank`], [`MessageError::PeerLost`] and
-    /// [`MessageError::TooMany`], as for [`recv`](Self::recv). Errors that occur
+    /// [`MessageError::NoSuchRank`], [`MessageError::PeerLost`],
+    /// [`MessageError::Ended`] and [`MessageError::TooMany`], as for
+    /// [`recv`](Self::recv). Errors that occur
     /// later are returned by [`Receiving::wait`].
     #[inline(always)]
     pub fn irecv<B: Owned>(
@@ -235,7 +244,8 @@ impl Comm {
     /// # Errors
     ///
     /// [`MessageError::NoSuchRank`] if the job does not have the rank `source`;
-    /// [`MessageError::PeerLost`] if it has died and no message of it matches.
+    /// [`MessageError::PeerLost`] if it has died and no message of it matches;
+    /// [`MessageError::Ended`] if this rank has ended.
     pub fn probe(
         &self,
         source: impl Into<Source>,
@@ -299,6 +309,15 @@ impl Comm {
         let (at, room) = (values.as_mut_ptr().cast(), size_of_val(values));
         // SAFETY: the caller's.
         unsafe { self.messages().begin_receive(pattern, at, room) }
+    }
+
+    /// Checks that the communicator belongs to `runtime`.
+    ///
+    /// # Panics
+    ///
+    /// If it belongs to another rank, or to another job.
+    pub(crate) fn assert_of(&self, runtime: &Runtime) {
+        runtime.assert_owns("the communicator", &self.runtime);
     }
 
     fn assert_own(&self, messages: &[&dyn Message]) {

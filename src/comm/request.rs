@@ -88,7 +88,8 @@ impl<'a, B: Keep> Sending<'a, B> {
     /// # Errors
     ///
     /// [`MessageError::PeerLost`] if the receiver has died before it took the
-    /// message; [`MessageError::Failed`] if the bytes could not be moved.
+    /// message; [`MessageError::Ended`] if this rank has ended before that;
+    /// [`MessageError::Failed`] if the bytes could not be moved.
     #[inline(always)]
     pub fn wait(self) -> Result<B, MessageError> {
         let (result, buf) = self.under.finish();
@@ -112,6 +113,7 @@ impl<'a, B: Keep> Receiving<'a, B> {
     ///   the message, has died.
     /// - [`MessageError::Failed`]: the bytes could not be moved; the content of the
     ///   buffer is undefined.
+    /// - [`MessageError::Ended`]: this rank has ended before the message came.
     /// - [`MessageError::Cancelled`]: the receive was [cancelled](Self::cancel)
     ///   before a message came.
     #[inline(always)]

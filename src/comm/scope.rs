@@ -29,7 +29,13 @@ struct Begun {
 impl Comm {
     /// Runs `body`, in which messages may begin with buffers that are borrowed from
     /// outside, and waits for those messages that have not ended when `body`
-    /// returns. If `body` panics, receives without a message are cancelled.
+    /// returns.
+    ///
+    /// If `body` panics, receives without a message are cancelled, and so are sends
+    /// that wait for room. A long send that was announced to its receiver cannot be
+    /// cancelled, because the receiver may be reading its buffer: the panic leaves the
+    /// scope when the receiver has taken the message or has died, or when this rank
+    /// has ended.
     ///
     /// # Example
     ///
@@ -74,8 +80,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     ///
     /// # Errors
     ///
-    /// [`MessageError::NoSuchRank`], [`MessageError::PeerLost`] and
-    /// [`MessageError::TooMany`], as for [`Comm::send`]. Errors that occur later
+    /// [`MessageError::NoSuchRank`], [`MessageError::PeerLost`],
+    /// [`MessageError::Ended`] and [`MessageError::TooMany`], as for [`Comm::send`]. Errors that occur later
     /// are returned by [`Sending::wait`], or by [`wait_all`](Self::wait_all) if
     /// there is no handle.
     pub fn isend<T: Plain>(
@@ -97,8 +103,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     ///
     /// # Errors
     ///
-    /// [`MessageError::NoSuchRank`], [`MessageError::PeerLost`] and
-    /// [`MessageError::TooMany`], as for [`Comm::recv`]. Errors that occur later
+    /// [`MessageError::NoSuchRank`], [`MessageError::PeerLost`],
+    /// [`MessageError::Ended`] and [`MessageError::TooMany`], as for [`Comm::recv`]. Errors that occur later
     /// are returned by [`Receiving::wait`], or by [`wait_all`](Self::wait_all) if
     /// there is no handle.
     // The lint is wrong here: the returned buffer does not come from the scope, and

@@ -1,14 +1,14 @@
 //! Gets, puts and atomics that are complete when they return.
 //!
 //! ```text
-//!  near   hold the table (two stores of this worker) ─► load or store ─► release
-//!  far    pin it (two atomics) ─► the operation, by the network ─► unpin
+//!  near    hold the table (two stores of this worker) ─► load or store ─► release
+//!  remote  pin it (two atomics) ─► the operation, by the network ─► unpin
 //! ```
 //!
 //! Both cases share one path, so that the operation is compiled into its caller
 //! only once: the rare cases are out-of-line functions that return to this path.
 
-use super::{AccessError, Global, GlobalAddr, GlobalPtr};
+use super::{Global, GlobalAddr, GlobalPtr};
 use crate::{AddrError, Plain, Remote, Word};
 use tsumugi_core::mem::{Agent, Need, RemoteAddr};
 use tsumugi_gas::cache::HeldSlot;
@@ -19,18 +19,18 @@ impl Global {
     ///
     /// # Errors
     ///
-    /// - [`AccessError::Nowhere`]: `from` is null, or the address of no rank of the
+    /// - [`AddrError::Nowhere`]: `from` is null, or the address of no rank of the
     ///   job.
-    /// - [`AccessError::Stale`]: its rank has no region with this address, or has
+    /// - [`AddrError::StaleKey`]: its rank has no region with this address, or has
     ///   unregistered it.
-    /// - [`AccessError::OutOfRange`]: the `T` does not lie within the region.
-    /// - [`AccessError::Unaligned`]: `T` is a word of 1, 2, 4 or 8 bytes, and
+    /// - [`AddrError::OutOfRange`]: the `T` does not lie within the region.
+    /// - [`AddrError::Unaligned`]: `T` is a word of 1, 2, 4 or 8 bytes, and
     ///   `from` is not aligned to its size.
-    /// - [`AccessError::PeerLost`]: the rank has died.
-    /// - [`AccessError::Unsupported`]: the network device that leads to the memory
+    /// - [`AddrError::PeerLost`]: the rank has died.
+    /// - [`AddrError::Unsupported`]: the network device that leads to the memory
     ///   cannot carry out the access.
     #[inline]
-    pub fn get<T: Plain>(&self, from: GlobalPtr<T>) -> Result<T, AccessError> {
+    pub fn get<T: Plain>(&self, from: GlobalPtr<T>) -> Result<T, AddrError<GlobalAddr>> {
         self.with(from, 1, Need::Read, |from| self.runtime.get(from))
     }
 
@@ -38,21 +38,21 @@ impl Global {
     ///
     /// # Errors
     ///
-    /// - [`AccessError::Nowhere`]: `to` is null, or the address of no rank of the
+    /// - [`AddrError::Nowhere`]: `to` is null, or the address of no rank of the
     ///   job.
-    /// - [`AccessError::Stale`]: its rank has no region with this address, or has
+    /// - [`AddrError::StaleKey`]: its rank has no region with this address, or has
     ///   unregistered it.
-    /// - [`AccessError::OutOfRange`]: the `T` does not lie within the region.
-    /// - [`AccessError::Unaligned`]: `T` is a word of 1, 2, 4 or 8 bytes, and `to`
+    /// - [`AddrError::OutOfRange`]: the `T` does not lie within the region.
+    /// - [`AddrError::Unaligned`]: `T` is a word of 1, 2, 4 or 8 bytes, and `to`
     ///   is not aligned to its size.
-    /// - [`AccessError::ReadOnly`]: the region is registered for reading only, or
+    /// - [`AddrError::ReadOnly`]: the region is registered for reading only, or
     ///   the job lets ranks only read the memory of others (`TSUMUGI_PEERS`).
-    /// - [`AccessError::PeerLost`]: the rank has died. The value may have been
+    /// - [`AddrError::PeerLost`]: the rank has died. The value may have been
     ///   written.
-    /// - [`AccessError::Unsupported`]: the network device that leads to the memory
+    /// - [`AddrError::Unsupported`]: the network device that leads to the memory
     ///   cannot carry out the access.
     #[inline]
-    pub fn put<T: Plain>(&self, to: GlobalPtr<T>, value: T) -> Result<(), AccessError> {
+    pub fn put<T: Plain>(&self, to: GlobalPtr<T>, value: T) -> Result<(), AddrError<GlobalAddr>> {
         self.with(to, 1, Need::Write, |to| self.runtime.put(to, value))
     }
 
@@ -67,7 +67,7 @@ impl Global {
         &self,
         from: GlobalPtr<T>,
         into: &mut [T],
-    ) -> Result<(), AccessError> {
+    ) -> Result<(), AddrError<GlobalAddr>> {
         self.with(from, into.len(), Need::Read, |from| self.runtime.get_slice(from, into))
     }
 
@@ -78,7 +78,11 @@ impl Global {
     /// Those of [`put`](Self::put), for all of `values`; they need no alignment.
     /// After an error on another node, some of the values may have been written.
     #[inline]
-    pub fn put_slice<T: Plain>(&self, to: GlobalPtr<T>, values: &[T]) -> Result<(), AccessError> {
+    pub fn put_slice<T: Plain>(
+        &self,
+        to: GlobalPtr<T>,
+        values: &[T],
+    ) -> Result<(), AddrError<GlobalAddr>> {
         self.with(to, values.len(), Need::Write, |to| self.runtime.put_slice(to, values))
     }
 
@@ -87,9 +91,13 @@ impl Global {
     /// # Errors
     ///
     /// Those of [`put`](Self::put), for the word `at`; after
-    /// [`AccessError::PeerLost`] the word may have been changed.
+    /// [`AddrError::PeerLost`] the word may have been changed.
     #[inline]
-    pub fn fetch_add<T: Word>(&self, at: GlobalPtr<T>, value: T) -> Result<T, AccessError> {
+    pub fn fetch_add<T: Word>(
+        &self,
+        at: GlobalPtr<T>,
+        value: T,
+    ) -> Result<T, AddrError<GlobalAddr>> {
         self.with(at, 1, Need::Write, |at| self.runtime.fetch_add(at, value))
     }
 
@@ -98,9 +106,13 @@ impl Global {
     /// # Errors
     ///
     /// Those of [`put`](Self::put), for the word `at`; after
-    /// [`AccessError::PeerLost`] the word may have been changed.
+    /// [`AddrError::PeerLost`] the word may have been changed.
     #[inline]
-    pub fn fetch_and<T: Word>(&self, at: GlobalPtr<T>, mask: T) -> Result<T, AccessError> {
+    pub fn fetch_and<T: Word>(
+        &self,
+        at: GlobalPtr<T>,
+        mask: T,
+    ) -> Result<T, AddrError<GlobalAddr>> {
         self.with(at, 1, Need::Write, |at| self.runtime.fetch_and(at, mask))
     }
 
@@ -109,9 +121,9 @@ impl Global {
     /// # Errors
     ///
     /// Those of [`put`](Self::put), for the word `at`; after
-    /// [`AccessError::PeerLost`] the word may have been changed.
+    /// [`AddrError::PeerLost`] the word may have been changed.
     #[inline]
-    pub fn fetch_or<T: Word>(&self, at: GlobalPtr<T>, mask: T) -> Result<T, AccessError> {
+    pub fn fetch_or<T: Word>(&self, at: GlobalPtr<T>, mask: T) -> Result<T, AddrError<GlobalAddr>> {
         self.with(at, 1, Need::Write, |at| self.runtime.fetch_or(at, mask))
     }
 
@@ -120,9 +132,13 @@ impl Global {
     /// # Errors
     ///
     /// Those of [`put`](Self::put), for the word `at`; after
-    /// [`AccessError::PeerLost`] the word may have been changed.
+    /// [`AddrError::PeerLost`] the word may have been changed.
     #[inline]
-    pub fn fetch_xor<T: Word>(&self, at: GlobalPtr<T>, mask: T) -> Result<T, AccessError> {
+    pub fn fetch_xor<T: Word>(
+        &self,
+        at: GlobalPtr<T>,
+        mask: T,
+    ) -> Result<T, AddrError<GlobalAddr>> {
         self.with(at, 1, Need::Write, |at| self.runtime.fetch_xor(at, mask))
     }
 
@@ -131,9 +147,9 @@ impl Global {
     /// # Errors
     ///
     /// Those of [`put`](Self::put), for the word `at`; after
-    /// [`AccessError::PeerLost`] the word may have been changed.
+    /// [`AddrError::PeerLost`] the word may have been changed.
     #[inline]
-    pub fn swap<T: Word>(&self, at: GlobalPtr<T>, value: T) -> Result<T, AccessError> {
+    pub fn swap<T: Word>(&self, at: GlobalPtr<T>, value: T) -> Result<T, AddrError<GlobalAddr>> {
         self.with(at, 1, Need::Write, |at| self.runtime.swap(at, value))
     }
 
@@ -143,14 +159,14 @@ impl Global {
     /// # Errors
     ///
     /// Those of [`put`](Self::put), for the word `at`; after
-    /// [`AccessError::PeerLost`] the word may have been changed.
+    /// [`AddrError::PeerLost`] the word may have been changed.
     #[inline]
     pub fn compare_swap<T: Word>(
         &self,
         at: GlobalPtr<T>,
         expected: T,
         new: T,
-    ) -> Result<T, AccessError> {
+    ) -> Result<T, AddrError<GlobalAddr>> {
         self.with(at, 1, Need::Write, |at| self.runtime.compare_swap(at, expected, new))
     }
 
@@ -160,9 +176,9 @@ impl Global {
     /// # Errors
     ///
     /// Those of [`put`](Self::put), for the word `at`; after
-    /// [`AccessError::PeerLost`] the word may have been changed.
+    /// [`AddrError::PeerLost`] the word may have been changed.
     #[inline]
-    pub fn add<T: Word>(&self, at: GlobalPtr<T>, value: T) -> Result<(), AccessError> {
+    pub fn add<T: Word>(&self, at: GlobalPtr<T>, value: T) -> Result<(), AddrError<GlobalAddr>> {
         self.with(at, 1, Need::Write, |at| self.runtime.add(at, value))
     }
 
@@ -171,9 +187,9 @@ impl Global {
     /// # Errors
     ///
     /// Those of [`put`](Self::put), for the word `at`; after
-    /// [`AccessError::PeerLost`] the word may have been changed.
+    /// [`AddrError::PeerLost`] the word may have been changed.
     #[inline]
-    pub fn and<T: Word>(&self, at: GlobalPtr<T>, mask: T) -> Result<(), AccessError> {
+    pub fn and<T: Word>(&self, at: GlobalPtr<T>, mask: T) -> Result<(), AddrError<GlobalAddr>> {
         self.with(at, 1, Need::Write, |at| self.runtime.and(at, mask))
     }
 
@@ -182,9 +198,9 @@ impl Global {
     /// # Errors
     ///
     /// Those of [`put`](Self::put), for the word `at`; after
-    /// [`AccessError::PeerLost`] the word may have been changed.
+    /// [`AddrError::PeerLost`] the word may have been changed.
     #[inline]
-    pub fn or<T: Word>(&self, at: GlobalPtr<T>, mask: T) -> Result<(), AccessError> {
+    pub fn or<T: Word>(&self, at: GlobalPtr<T>, mask: T) -> Result<(), AddrError<GlobalAddr>> {
         self.with(at, 1, Need::Write, |at| self.runtime.or(at, mask))
     }
 
@@ -193,9 +209,9 @@ impl Global {
     /// # Errors
     ///
     /// Those of [`put`](Self::put), for the word `at`; after
-    /// [`AccessError::PeerLost`] the word may have been changed.
+    /// [`AddrError::PeerLost`] the word may have been changed.
     #[inline]
-    pub fn xor<T: Word>(&self, at: GlobalPtr<T>, mask: T) -> Result<(), AccessError> {
+    pub fn xor<T: Word>(&self, at: GlobalPtr<T>, mask: T) -> Result<(), AddrError<GlobalAddr>> {
         self.with(at, 1, Need::Write, |at| self.runtime.xor(at, mask))
     }
 
@@ -208,10 +224,10 @@ impl Global {
         count: usize,
         need: Need,
         call: impl FnOnce(Remote<T>) -> Result<R, AddrError>,
-    ) -> Result<R, AccessError> {
+    ) -> Result<R, AddrError<GlobalAddr>> {
         let addr = at.addr();
         let bytes = bytes_of::<T>(addr, count)?;
-        let held = match self.try_seat(addr, bytes, need) {
+        let held = match self.try_hazard(addr, bytes, need) {
             Some(held) => held,
             None => self.hold(addr, bytes, need)?,
         };
@@ -221,17 +237,17 @@ impl Global {
         result.map_err(|error| refused(error, addr))
     }
 
-    /// Holds the table of an address from this worker's seat (hazard pointers), if
+    /// Holds the table of an address from this worker's hazard pointers, if
     /// the table is in the cache and the access ends before the worker does
     /// anything else.
     #[inline(always)]
-    fn try_seat(&self, addr: GlobalAddr, bytes: u64, need: Need) -> Option<HeldAddr> {
+    fn try_hazard(&self, addr: GlobalAddr, bytes: u64, need: Need) -> Option<HeldAddr> {
         if self.flies && self.may_fly(addr) {
             return None;
         }
-        let seat = self.runtime.ults().worker()?;
-        let held = self.cache.try_hold::<0>(seat, addr, bytes, need)?;
-        let held = HeldAddr { remote: held.target.remote, by: HeldBy::Seat(seat, held.slot) };
+        let worker = self.runtime.ults().worker()?;
+        let held = self.cache.try_hold::<0>(worker, addr, bytes, need)?;
+        let held = HeldAddr { remote: held.target.remote, by: HeldBy::Worker(worker, held.slot) };
         if self.flies && held.is_devices() {
             self.let_go::<0>(held.by);
             return None;
@@ -245,15 +261,20 @@ impl Global {
     /// no worker, the table is pinned.
     #[cold]
     #[inline(never)]
-    fn hold(&self, addr: GlobalAddr, bytes: u64, need: Need) -> Result<HeldAddr, AccessError> {
+    fn hold(
+        &self,
+        addr: GlobalAddr,
+        bytes: u64,
+        need: Need,
+    ) -> Result<HeldAddr, AddrError<GlobalAddr>> {
         self.driver.tell_of_miss(addr);
         let (mut search, mut flies) = (TableSearch::default(), self.flies && self.may_fly(addr));
         loop {
-            let seat = self.runtime.ults().worker();
-            let miss = match seat.filter(|_| !flies) {
-                Some(seat) => match self.cache.hold::<0>(seat, addr, bytes, need) {
+            let worker = self.runtime.ults().worker();
+            let miss = match worker.filter(|_| !flies) {
+                Some(worker) => match self.cache.hold::<0>(worker, addr, bytes, need) {
                     Ok(held) => {
-                        let by = HeldBy::Seat(seat, held.slot);
+                        let by = HeldBy::Worker(worker, held.slot);
                         let held = HeldAddr { remote: held.target.remote, by };
                         if !held.is_devices() {
                             return Ok(held);
@@ -279,10 +300,10 @@ impl Global {
     }
 
     #[inline(always)]
-    pub(super) fn let_go<const HAND: usize>(&self, by: HeldBy) {
+    pub(super) fn let_go<const HAZARD: usize>(&self, by: HeldBy) {
         match by {
-            HeldBy::Seat(seat, slot) => {
-                if self.cache.release::<HAND>(seat, slot) {
+            HeldBy::Worker(worker, slot) => {
+                if self.cache.release::<HAZARD>(worker, slot) {
                     self.driver.tick();
                 }
             }
@@ -308,8 +329,8 @@ impl Global {
     /// the access by this node then refuses it.
     #[inline]
     pub(super) fn is_near(&self, addr: GlobalAddr) -> bool {
-        match (self.runtime.handle().far(), self.split().rank(addr)) {
-            (Some(far), Some(rank)) => !far.leads_to(rank),
+        match (self.runtime.handle().net(), self.split().rank(addr)) {
+            (Some(net), Some(rank)) => !net.leads_to(rank),
             _ => true,
         }
     }
@@ -331,19 +352,23 @@ impl HeldAddr {
 
 /// The kind of hold: a hazard pointer of a worker, or a pin.
 pub(super) enum HeldBy {
-    Seat(usize, HeldSlot),
+    Worker(usize, HeldSlot),
     Pin(Option<u32>),
 }
 
 #[cold]
 #[inline(never)]
-pub(super) fn refused(error: AddrError, addr: GlobalAddr) -> AccessError {
-    AccessError::of(error, addr)
+pub(super) fn refused(error: AddrError, addr: GlobalAddr) -> AddrError<GlobalAddr> {
+    error.at(addr)
 }
 
 /// The size of `count` values in bytes.
 #[inline(always)]
-pub(super) fn bytes_of<T>(addr: GlobalAddr, count: usize) -> Result<u64, AccessError> {
+pub(super) fn bytes_of<T>(addr: GlobalAddr, count: usize) -> Result<u64, AddrError<GlobalAddr>> {
     let bytes = count.checked_mul(size_of::<T>());
-    bytes.map(|bytes| bytes as u64).ok_or(AccessError::OutOfRange { addr, bytes: u64::MAX })
+    bytes.map(|bytes| bytes as u64).ok_or(AddrError::OutOfRange {
+        addr,
+        bytes: u64::MAX,
+        region_bytes: None,
+    })
 }

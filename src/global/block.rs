@@ -78,8 +78,13 @@ impl Global {
     ///
     /// [`Error::Name`] if all 255 names of this rank are in use, or not free again
     /// yet, or if an address cannot name so many bytes; then the array is freed.
+    ///
+    /// # Panics
+    ///
+    /// If the array belongs to another rank or another job.
     pub fn register<T: Plain>(&self, memory: Exposed<T>) -> Result<GlobalBlock<T>, Error> {
         let (block, len) = memory.into_block();
+        block.assert_of(&self.runtime, "the array");
         let first = self.driver.name(self.color, block.region())?;
         Ok(GlobalBlock { global: self.clone(), block: Some(block), first, len, of: PhantomData })
     }

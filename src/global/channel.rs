@@ -5,10 +5,8 @@
 //! receiver's ring. An end that waits, for room or for a message, sleeps on a word
 //! of its own memory.
 
-use super::{
-    AccessError, After, Full, Global, GlobalAddr, GlobalBlock, GlobalRequest, Handle, Operation,
-};
-use crate::{Comm, Error, Rank};
+use super::{After, Full, Global, GlobalAddr, GlobalBlock, GlobalRequest, Handle, Operation};
+use crate::{AddrError, Comm, Error, Rank};
 use std::collections::VecDeque;
 use std::fmt;
 use tsumugi_core::signal::Until;
@@ -55,12 +53,14 @@ impl Global {
     ///
     /// # Panics
     ///
-    /// If `bytes` is not such a number.
+    /// If `bytes` is not such a number, or if `comm` belongs to another rank or
+    /// another job.
     pub fn channel_to(
         &self,
         (comm, to, tag): (&Comm, Rank, u32),
         bytes: u64,
     ) -> Result<ChannelSender, Error> {
+        comm.assert_of(&self.runtime);
         let head = self.expose::<u64>(1)?;
         let own = head.at(0).addr();
         let ring = meet((comm, to, tag), own)?;
@@ -83,6 +83,7 @@ impl Global {
         (comm, from, tag): (&Comm, Rank, u32),
         bytes: u64,
     ) -> Result<ChannelReceiver, Error> {
+        comm.assert_of(&self.runtime);
         let words = Channel::ring_size(bytes) as usize / 8;
         let ring = self.expose::<u64>(words)?;
         let own = ring.at(0).addr();
@@ -101,11 +102,11 @@ impl ChannelSender {
     ///
     /// # Errors
     ///
-    /// Those of [`Global::get`] for `from`; [`AccessError::Stale`] if the receiver
-    /// was dropped; [`AccessError::PeerLost`] if the receiver's rank has died, or
+    /// Those of [`Global::get`] for `from`; [`AddrError::StaleKey`] if the receiver
+    /// was dropped; [`AddrError::PeerLost`] if the receiver's rank has died, or
     /// any rank while the call waits for room. Some of the bytes may have been
     /// sent.
-    pub fn send(&mut self, from: GlobalAddr, bytes: u64) -> Result<(), AccessError> {
+    pub fn send(&mut self, from: GlobalAddr, bytes: u64) -> Result<(), AddrError<GlobalAddr>> {
         let global = self.issuer.global.clone();
         let begun = self.sender.try_send(from, bytes);
         debug_assert!(begun, "the previous message is in the ring");
@@ -132,10 +133,10 @@ impl ChannelReceiver {
     ///
     /// # Errors
     ///
-    /// [`AccessError::Stale`] if the sender was dropped; [`AccessError::PeerLost`]
+    /// [`AddrError::StaleKey`] if the sender was dropped; [`AddrError::PeerLost`]
     /// if the sender's rank has died, or any rank while the call waits. Then the
     /// content of `into` is undefined.
-    pub fn recv(&mut self, into: &mut [u8]) -> Result<ReceivedPart, AccessError> {
+    pub fn recv(&mut self, into: &mut [u8]) -> Result<ReceivedPart, AddrError<GlobalAddr>> {
         loop {
             // Read before the attempt, so that a message that comes after the
             // attempt ends the wait.
@@ -156,9 +157,12 @@ impl ChannelReceiver {
     ///
     /// # Errors
     ///
-    /// [`AccessError::Stale`] if the sender was dropped; [`AccessError::PeerLost`]
+    /// [`AddrError::StaleKey`] if the sender was dropped; [`AddrError::PeerLost`]
     /// if the sender's rank has died. Then the content of `into` is undefined.
-    pub fn try_recv(&mut self, into: &mut [u8]) -> Result<Option<ReceivedPart>, AccessError> {
+    pub fn try_recv(
+        &mut self,
+        into: &mut [u8],
+    ) -> Result<Option<ReceivedPart>, AddrError<GlobalAddr>> {
         let received = self.receiver.try_receive(into);
         if let Some(report) = self.receiver.poll_report() {
             self.global.change(report)?;
@@ -169,7 +173,7 @@ impl ChannelReceiver {
 
 impl Issuer {
     /// Removes the operations that have ended, or waits for all of them.
-    fn hear(&mut self, all: bool) -> Result<(), AccessError> {
+    fn hear(&mut self, all: bool) -> Result<(), AddrError<GlobalAddr>> {
         while all || self.under_way.front().is_some_and(Operation::has_ended) {
             match self.under_way.pop_front() {
                 Some(operation) => operation.wait().map(drop)?,

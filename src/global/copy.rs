@@ -1,8 +1,8 @@
 //! Copies between any two ranks.
 
 use super::access::{HeldAddr, HeldBy, bytes_of, refused};
-use super::{AccessError, Copy, Global, GlobalAddr, GlobalPtr};
-use crate::Plain;
+use super::{Copy, Global, GlobalAddr, GlobalPtr};
+use crate::{AddrError, Plain};
 use tsumugi_core::backend::{LoadStore, load_bytes};
 use tsumugi_core::mem::{Need, RemoteAddr};
 use tsumugi_gas::cache::Miss;
@@ -28,7 +28,7 @@ impl Global {
         dst: GlobalPtr<T>,
         src: GlobalPtr<T>,
         count: usize,
-    ) -> Result<(), AccessError> {
+    ) -> Result<(), AddrError<GlobalAddr>> {
         let (dst, src) = (dst.addr(), src.addr());
         let bytes = bytes_of::<T>(dst, count)?;
         if !self.is_by_caller(dst, src) {
@@ -38,15 +38,15 @@ impl Global {
         let (from, to) = loop {
             // Both holds are taken by the same worker, with its two hazard
             // pointers.
-            let seat = self.runtime.ults().worker();
-            let from = match self.grip::<0>(seat, src, bytes, Need::Read) {
+            let worker = self.runtime.ults().worker();
+            let from = match self.grip::<0>(worker, src, bytes, Need::Read) {
                 Ok(from) => from,
                 Err(miss) => {
                     self.driver.bring(src, miss, &mut search)?;
                     continue;
                 }
             };
-            match self.grip::<1>(seat, dst, bytes, Need::Write) {
+            match self.grip::<1>(worker, dst, bytes, Need::Write) {
                 Ok(to) => break (from, to),
                 Err(miss) => {
                     // The first hold is released before the wait for the second
@@ -76,17 +76,17 @@ impl Global {
 
     /// Holds a table with one hazard pointer of a worker, or pins it.
     #[inline(always)]
-    fn grip<const HAND: usize>(
+    fn grip<const HAZARD: usize>(
         &self,
-        seat: Option<usize>,
+        worker: Option<usize>,
         addr: GlobalAddr,
         bytes: u64,
         need: Need,
     ) -> Result<HeldAddr, Miss> {
-        Ok(match seat {
-            Some(seat) => {
-                let held = self.cache.hold::<HAND>(seat, addr, bytes, need)?;
-                HeldAddr { remote: held.target.remote, by: HeldBy::Seat(seat, held.slot) }
+        Ok(match worker {
+            Some(worker) => {
+                let held = self.cache.hold::<HAZARD>(worker, addr, bytes, need)?;
+                HeldAddr { remote: held.target.remote, by: HeldBy::Worker(worker, held.slot) }
             }
             None => {
                 let pinned = self.cache.pin(addr, bytes, need)?;

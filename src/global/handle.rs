@@ -1,12 +1,11 @@
 //! The handle of the global memory.
 
-use crate::{Error, Plain, Rank, Runtime};
+use crate::{AddrError, Error, Plain, Rank, Runtime};
 use std::fmt;
 use std::sync::Arc;
 use tsumugi_core::mem::RegionKey;
 use tsumugi_gas::address::{AddressParts, GlobalAddr, GlobalPtr, STARTER, Split};
 use tsumugi_gas::cache::TableCache;
-use tsumugi_gas::error::AccessError;
 use tsumugi_runtime::net::Transport;
 use tsumugi_runtime::service::global_memory::GlobalDriver;
 
@@ -49,14 +48,14 @@ impl Runtime {
             Some(driver) => driver,
             None => self.open_global(colors)?,
         };
-        let flies = self.handle().queue().is_some() || self.handle().far().is_some();
+        let flies = self.handle().queue().is_some() || self.handle().net().is_some();
         let (driver, cache) = (driver.clone(), driver.cache());
         Ok(Global { runtime: self.clone(), driver, cache, flies, color })
     }
 
     fn open_global(&self, colors: u32) -> Result<&Arc<GlobalDriver>, Error> {
-        let (member, far) = (self.handle().node().member(), self.handle().far());
-        let transport = far.map(|far| far.clone() as Arc<dyn Transport>);
+        let (member, net) = (self.handle().node().member(), self.handle().net());
+        let transport = net.map(|net| net.clone() as Arc<dyn Transport>);
         let mut driver = GlobalDriver::new(member, transport.as_ref(), self.workers(), colors)?;
         let own = u64::from(driver.key().to_bits());
         // No rank may continue before the control regions of all ranks are
@@ -77,12 +76,12 @@ impl Global {
     ///
     /// # Errors
     ///
-    /// [`AccessError::Nowhere`] if the job has no such rank.
-    pub fn starter(&self, rank: Rank) -> Result<GlobalPtr<u64>, AccessError> {
+    /// [`AddrError::NoSuchRank`] if the job has no such rank.
+    pub fn starter(&self, rank: Rank) -> Result<GlobalPtr<u64>, AddrError<GlobalAddr>> {
         let place = AddressParts { rank, color: 0, region: STARTER, life: 0, offset: 0 };
-        let nowhere = AccessError::Nowhere { addr: GlobalAddr::NULL };
-        let known = if rank.0 < self.runtime.size() { self.split().addr(place).ok() } else { None };
-        known.map(GlobalPtr::new).ok_or(nowhere)
+        let size = self.runtime.size();
+        let known = if rank.0 < size { self.split().addr(place).ok() } else { None };
+        known.map(GlobalPtr::new).ok_or(AddrError::NoSuchRank { rank, size })
     }
 
     /// How addresses are split into rank, region and offset, and arithmetic on
@@ -101,15 +100,19 @@ impl Global {
     ///
     /// # Errors
     ///
-    /// [`AccessError::OutOfRange`] if the sum does not fit in an address.
+    /// [`AddrError::OutOfRange`] if the sum does not fit in an address.
     #[inline]
     pub fn index<T: Plain>(
         &self,
         from: GlobalPtr<T>,
         count: i64,
-    ) -> Result<GlobalPtr<T>, AccessError> {
+    ) -> Result<GlobalPtr<T>, AddrError<GlobalAddr>> {
         let (addr, bytes) = (from.addr(), size_of::<T>() as u64);
-        self.split().index(from, count).map_err(|_| AccessError::OutOfRange { addr, bytes })
+        self.split().index(from, count).map_err(|_| AddrError::OutOfRange {
+            addr,
+            bytes,
+            region_bytes: None,
+        })
     }
 }
 

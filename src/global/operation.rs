@@ -11,11 +11,10 @@
 //! rank. Operations that were begun [after](After) it start then, even when it has
 //! ended with an error.
 
-use super::Global;
-use crate::Rank;
+use super::{Global, GlobalAddr};
+use crate::{AddrError, Rank};
 use std::fmt;
 use std::sync::Arc;
-use tsumugi_gas::error::AccessError;
 use tsumugi_gas::order::{After, Full, Handle};
 use tsumugi_gas::request::GlobalRequest;
 use tsumugi_runtime::service::global_memory::GlobalDriver;
@@ -112,10 +111,10 @@ impl Operation {
     /// # Errors
     ///
     /// The first error of an access: those of [`Global::get`] for what is read, and
-    /// of [`Global::put`] for what is changed; [`AccessError::Elsewhere`] if an
+    /// of [`Global::put`] for what is changed; [`AddrError::OtherRank`] if an
     /// entry of a [`ListCopy`](super::ListCopy) does not lie between the two ranks of the
     /// list. A part of the operation may have been done.
-    pub fn wait(mut self) -> Result<u64, AccessError> {
+    pub fn wait(mut self) -> Result<u64, AddrError<GlobalAddr>> {
         match self.place.take() {
             Some(place) => self.driver.wait(self.handle, place),
             None => Ok(0),

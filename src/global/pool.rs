@@ -27,9 +27,9 @@
 //! ```
 
 use super::bases::Bases;
-use super::{AccessError, Change, Global, GlobalAddr, GlobalBlock, GlobalPtr, Split};
+use super::{Change, Global, GlobalAddr, GlobalBlock, GlobalPtr, Split};
 use crate::lock::Nodes;
-use crate::{Error, Rank};
+use crate::{AddrError, Error, Rank};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -112,9 +112,10 @@ impl Pool {
     }
 
     /// The start of a rank's memory.
-    fn base(&self, rank: Rank) -> Result<GlobalAddr, AccessError> {
-        let base = self.shared.bases.of(&self.shared.global, rank);
-        base.ok_or(AccessError::Nowhere { addr: GlobalAddr::NULL })
+    fn base(&self, rank: Rank) -> Result<GlobalAddr, AddrError<GlobalAddr>> {
+        let PoolShared { bases, global, .. } = &*self.shared;
+        let size = global.runtime.size();
+        bases.of(global, rank).ok_or(AddrError::NoSuchRank { rank, size })
     }
 
     /// The memory of this rank, for the C interfaces.
@@ -123,11 +124,12 @@ impl Pool {
         &self.shared.own
     }
 
-    fn heap(&self, rank: Rank) -> Result<Heap, AccessError> {
+    fn heap(&self, rank: Rank) -> Result<Heap, AddrError<GlobalAddr>> {
         let split = self.shared.global.split();
         let base = self.base(rank)?;
         let heap = split.add(base, nodes_bytes(NODES) as i64);
-        let heap = heap.map_err(|_| AccessError::OutOfRange { addr: base, bytes: 0 })?;
+        let heap =
+            heap.map_err(|_| AddrError::OutOfRange { addr: base, bytes: 0, region_bytes: None })?;
         Ok(Heap::new(split, heap, self.shared.heap_bytes))
     }
 }
@@ -141,20 +143,25 @@ impl Store for Pool {
         self.shared.global.runtime.rank()
     }
 
-    fn read(&self, from: GlobalAddr, into: &mut [u8]) -> Result<(), AccessError> {
+    fn read(&self, from: GlobalAddr, into: &mut [u8]) -> Result<(), AddrError<GlobalAddr>> {
         self.shared.global.get_slice(GlobalPtr::new(from), into)
     }
 
-    fn write(&self, to: GlobalAddr, bytes: &[u8]) -> Result<(), AccessError> {
+    fn write(&self, to: GlobalAddr, bytes: &[u8]) -> Result<(), AddrError<GlobalAddr>> {
         self.shared.global.put_slice(GlobalPtr::new(to), bytes)
     }
 
-    fn copy(&self, dst: GlobalAddr, src: GlobalAddr, bytes: u64) -> Result<(), AccessError> {
+    fn copy(
+        &self,
+        dst: GlobalAddr,
+        src: GlobalAddr,
+        bytes: u64,
+    ) -> Result<(), AddrError<GlobalAddr>> {
         let (dst, src) = (GlobalPtr::<u8>::new(dst), GlobalPtr::new(src));
         self.shared.global.copy(dst, src, bytes as usize)
     }
 
-    fn word(&self, word: Change) -> Result<u64, AccessError> {
+    fn word(&self, word: Change) -> Result<u64, AddrError<GlobalAddr>> {
         self.shared.global.change(word)
     }
 
@@ -166,13 +173,13 @@ impl Store for Pool {
     }
 
     fn free(&self, addr: GlobalAddr) -> Result<(), HeapError> {
-        let nowhere = HeapError::Access(AccessError::Nowhere { addr });
+        let nowhere = HeapError::Access(AddrError::Nowhere { addr });
         let rank = self.split().rank(addr).ok_or(nowhere)?;
         let heap = self.heap(rank).map_err(HeapError::Access)?;
         free(&heap, addr, |word| self.word(word))
     }
 
-    fn nodes(&self, rank: Rank) -> Result<GlobalAddr, AccessError> {
+    fn nodes(&self, rank: Rank) -> Result<GlobalAddr, AddrError<GlobalAddr>> {
         self.base(rank)
     }
 
@@ -188,7 +195,7 @@ impl Store for Pool {
         self.shared.nodes.release(node, has_left);
     }
 
-    fn wait(&self, at: GlobalAddr, until: Until) -> Result<u64, AccessError> {
+    fn wait(&self, at: GlobalAddr, until: Until) -> Result<u64, AddrError<GlobalAddr>> {
         self.shared.global.wait_until(GlobalPtr::new(at), until)
     }
 

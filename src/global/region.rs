@@ -2,8 +2,8 @@
 //! between memory and addresses.
 
 use super::retire::Retiring;
-use super::{AccessError, Global, GlobalAddr, GlobalPtr};
-use crate::{Error, Plain, Rank, Runtime};
+use super::{Global, GlobalAddr, GlobalPtr};
+use crate::{AddrError, Error, Plain, Rank, Runtime};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -37,7 +37,7 @@ impl Global {
     ///
     /// ```
     /// # use std::sync::Arc;
-    /// use tsumugi::global::AccessError;
+    /// use tsumugi::AddrError;
     /// #[global_allocator]
     /// static HEAP: tsumugi::GlobalHeap = tsumugi::GlobalHeap;
     ///
@@ -54,7 +54,7 @@ impl Global {
     ///     assert_eq!(global.local(at, 1)?.as_ptr().cast_const(), &raw const squares[30]);
     ///     // It is for reading.
     ///     let put = global.put(at, 1);
-    ///     assert!(matches!(put, Err(AccessError::ReadOnly { .. })), "{put:?}");
+    ///     assert!(matches!(put, Err(AddrError::ReadOnly { .. })), "{put:?}");
     ///     Ok::<_, tsumugi::Error>(())
     /// })
     /// # .unwrap();
@@ -118,8 +118,8 @@ impl Global {
         let region = unsafe { runtime.handle().direct().register(base.cast(), bytes, access)? };
         let registration =
             RegionHandle { runtime: runtime.clone(), key: region.key, _owner: owner };
-        if let Some(far) = runtime.handle().far() {
-            far.register(&region)?;
+        if let Some(net) = runtime.handle().net() {
+            net.register(&region)?;
         }
         let first = self.driver.name(self.color, &region)?;
         let (global, registration) = (self.clone(), Some(registration));
@@ -149,14 +149,14 @@ impl Global {
     /// # Errors
     ///
     /// Those of [`get`](Self::get), for all `count` values;
-    /// [`AccessError::Unsupported`] for a rank of another node,
-    /// [`AccessError::Stale`] for another rank's memory with the device as its
+    /// [`AddrError::Unsupported`] for a rank of another node,
+    /// [`AddrError::StaleKey`] for another rank's memory with the device as its
     /// agent.
     pub fn local<T: Plain>(
         &self,
         at: GlobalPtr<T>,
         count: usize,
-    ) -> Result<NonNull<T>, AccessError> {
+    ) -> Result<NonNull<T>, AddrError<GlobalAddr>> {
         let bytes = super::access::bytes_of::<T>(at.addr(), count)?;
         self.with(at, count, Need::Read, |at| {
             let is_own = at.addr().rank == self.runtime.rank();
@@ -203,8 +203,8 @@ impl<T> Drop for GlobalRegion<T> {
 
 impl Drop for RegionHandle {
     fn drop(&mut self) {
-        if let Some(far) = self.runtime.handle().far() {
-            far.unregister(self.key);
+        if let Some(net) = self.runtime.handle().net() {
+            net.unregister(self.key);
         }
         self.runtime.handle().direct().unregister(self.key);
     }

@@ -14,11 +14,11 @@
 //! [sends](SegmentSource::send) it; the sink reads the segment in place and
 //! [takes](SegmentSink::take) it, which makes room for another. An end that waits
 //! sleeps on a word of its own memory. When an end is dropped, the calls of the
-//! other end return [`AccessError::Stale`]; therefore both must
+//! other end return [`AddrError::StaleKey`]; therefore both must
 //! [close](SegmentSource::close) first.
 
-use super::{AccessError, After, Change, Copy, Global, GlobalAddr, GlobalBlock, Operation};
-use crate::{Comm, Error, Rank};
+use super::{After, Change, Copy, Global, GlobalAddr, GlobalBlock, Operation};
+use crate::{AddrError, Comm, Error, Rank};
 use std::collections::VecDeque;
 use tsumugi_core::op::Kind;
 use tsumugi_core::signal::Until;
@@ -46,7 +46,7 @@ pub struct SegmentSink {
 struct SegmentEnd {
     global: Global,
     /// The communicator, peer and tag by which the two ends have connected.
-    way: (Comm, Rank, u32),
+    link: (Comm, Rank, u32),
     /// A counter in own memory, which the other end increases.
     counted: GlobalBlock<u64>,
     own: GlobalAddr,
@@ -79,6 +79,10 @@ impl SegmentSource {
     ///   the job has no such rank, or it has died.
     /// - [`Error::LengthsDiffer`]: the other end has another length or another
     ///   number of segments.
+    ///
+    /// # Panics
+    ///
+    /// If `comm` belongs to another rank or another job than `global`.
     pub fn connect(
         global: &Global,
         (comm, to, tag): (&Comm, Rank, u32),
@@ -94,7 +98,7 @@ impl SegmentSource {
     /// # Errors
     ///
     /// Those of [`Global::get`], for the counter in this rank's own memory.
-    pub fn head(&self) -> Result<u64, AccessError> {
+    pub fn head(&self) -> Result<u64, AddrError<GlobalAddr>> {
         self.end.global.get(self.end.counted.at(0))
     }
 
@@ -118,7 +122,7 @@ impl SegmentSource {
     /// # Errors
     ///
     /// Those of [`Global::get`], for the counter in this rank's own memory.
-    pub fn has_room(&self) -> Result<bool, AccessError> {
+    pub fn has_room(&self) -> Result<bool, AddrError<GlobalAddr>> {
         Ok(self.tail - self.head()? < self.end.count)
     }
 
@@ -127,11 +131,11 @@ impl SegmentSource {
     ///
     /// # Errors
     ///
-    /// [`AccessError::OutOfRange`] if the segments reach beyond the last address;
+    /// [`AddrError::OutOfRange`] if the segments reach beyond the last address;
     /// those of [`Global::get`], for the counter in this rank's own memory. Errors
     /// of the copy are returned by [`flush`](Self::flush), if it waits for the
     /// copy.
-    pub fn try_send(&mut self) -> Result<bool, AccessError> {
+    pub fn try_send(&mut self) -> Result<bool, AddrError<GlobalAddr>> {
         if !self.has_room()? {
             return Ok(false);
         }
@@ -152,9 +156,9 @@ impl SegmentSource {
     ///
     /// # Errors
     ///
-    /// Those of [`try_send`](Self::try_send); [`AccessError::PeerLost`] if a rank
+    /// Those of [`try_send`](Self::try_send); [`AddrError::PeerLost`] if a rank
     /// has died while the call waits for room.
-    pub fn send(&mut self) -> Result<(), AccessError> {
+    pub fn send(&mut self) -> Result<(), AddrError<GlobalAddr>> {
         while !self.try_send()? {
             self.end.wait(self.tail - self.end.count + 1)?;
         }
@@ -178,10 +182,10 @@ impl SegmentSource {
     /// # Errors
     ///
     /// The first error of a copy that was still in progress:
-    /// [`AccessError::PeerLost`] if the other rank has died, [`AccessError::Stale`]
+    /// [`AddrError::PeerLost`] if the other rank has died, [`AddrError::StaleKey`]
     /// if the sink was dropped, and those of [`Global::get`] for the segments of
     /// this rank.
-    pub fn flush(&mut self) -> Result<(), AccessError> {
+    pub fn flush(&mut self) -> Result<(), AddrError<GlobalAddr>> {
         while let Some(operation) = self.under_way.pop_front() {
             operation.wait()?;
             self.sent += 1;
@@ -197,6 +201,10 @@ impl SegmentSink {
     /// # Errors
     ///
     /// Those of [`SegmentSource::connect`].
+    ///
+    /// # Panics
+    ///
+    /// As [`SegmentSource::connect`].
     pub fn connect(
         global: &Global,
         (comm, from, tag): (&Comm, Rank, u32),
@@ -228,7 +236,7 @@ impl SegmentSink {
     /// # Errors
     ///
     /// Those of [`Global::get`], for the counter in this rank's own memory.
-    pub fn tail(&self) -> Result<u64, AccessError> {
+    pub fn tail(&self) -> Result<u64, AddrError<GlobalAddr>> {
         self.end.global.get(self.end.counted.at(0))
     }
 
@@ -237,8 +245,8 @@ impl SegmentSink {
     ///
     /// # Errors
     ///
-    /// [`AccessError::PeerLost`] if a rank has died while the call waits.
-    pub fn wait(&self) -> Result<u64, AccessError> {
+    /// [`AddrError::PeerLost`] if a rank has died while the call waits.
+    pub fn wait(&self) -> Result<u64, AddrError<GlobalAddr>> {
         self.end.wait(self.head + 1)?;
         Ok(self.head % self.end.count)
     }
@@ -248,9 +256,9 @@ impl SegmentSink {
     ///
     /// # Errors
     ///
-    /// [`AccessError::PeerLost`] if the source's rank has died;
-    /// [`AccessError::Stale`] if the source was dropped. Then no segment was taken.
-    pub fn take(&mut self) -> Result<bool, AccessError> {
+    /// [`AddrError::PeerLost`] if the source's rank has died;
+    /// [`AddrError::StaleKey`] if the source was dropped. Then no segment was taken.
+    pub fn take(&mut self) -> Result<bool, AddrError<GlobalAddr>> {
         if self.tail()? == self.head {
             return Ok(false);
         }
@@ -267,6 +275,7 @@ impl SegmentEnd {
         own: GlobalAddr,
         (bytes, count): (u64, u64),
     ) -> Result<Self, Error> {
+        comm.assert_of(&global.runtime);
         let counted = global.expose::<u64>(1)?;
         let told = [counted.at(0).addr().to_bits(), own.to_bits(), bytes, count];
         let mut heard = [0u64; 4];
@@ -278,31 +287,31 @@ impl SegmentEnd {
         }
         let [theirs, buffer, ..] = heard.map(GlobalAddr::from_bits);
         let peer = SegmentPeer { counted: theirs, buffer };
-        let way = (comm.clone(), to, tag);
-        Ok(Self { global: global.clone(), way, counted, own, peer, bytes, count })
+        let link = (comm.clone(), to, tag);
+        Ok(Self { global: global.clone(), link, counted, own, peer, bytes, count })
     }
 
     /// Waits for the other end to close.
     fn close(&self) -> Result<(), Error> {
-        let (comm, to, tag) = &self.way;
+        let (comm, to, tag) = &self.link;
         comm.send_recv::<u64, u64>(*to, *tag, &[], *to, *tag, &mut [])?;
         Ok(())
     }
 
-    fn segment(&self, buffer: GlobalAddr, at: u64) -> Result<GlobalAddr, AccessError> {
+    fn segment(&self, buffer: GlobalAddr, at: u64) -> Result<GlobalAddr, AddrError<GlobalAddr>> {
         let offset = at % self.count * self.bytes;
-        let beyond = AccessError::OutOfRange { addr: buffer, bytes: self.bytes };
+        let beyond = AddrError::OutOfRange { addr: buffer, bytes: self.bytes, region_bytes: None };
         self.global.split().add(buffer, offset as i64).map_err(|_| beyond)
     }
 
     /// Adds to the other end's counter, and wakes a waiter there.
-    fn tell(&self, more: u64) -> Result<(), AccessError> {
+    fn tell(&self, more: u64) -> Result<(), AddrError<GlobalAddr>> {
         let add = Change::atomic(Kind::FetchAdd, self.peer.counted, more).notifying();
         self.global.change(add).map(drop)
     }
 
     /// Sleeps until the other end has increased the counter to `until`.
-    fn wait(&self, until: u64) -> Result<u64, AccessError> {
+    fn wait(&self, until: u64) -> Result<u64, AddrError<GlobalAddr>> {
         self.global.wait_until(self.counted.at(0), Until::AtLeast(until))
     }
 }

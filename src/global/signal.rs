@@ -6,8 +6,8 @@
 //!  begin(change.notifying()) ────── the same, of an atomic with an order
 //! ```
 
-use super::{AccessError, Global, GlobalPtr};
-use crate::{Plain, Remote, Signal, Until};
+use super::{Global, GlobalAddr, GlobalPtr};
+use crate::{AddrError, Plain, Remote, Signal, Until};
 use std::time::Duration;
 use tsumugi_core::mem::Need;
 
@@ -18,9 +18,9 @@ impl Global {
     /// # Errors
     ///
     /// Those of [`put`](Self::put), for the word `at`; after
-    /// [`AccessError::PeerLost`] the word may have been changed.
+    /// [`AddrError::PeerLost`] the word may have been changed.
     #[inline]
-    pub fn signal(&self, at: GlobalPtr<u64>, signal: Signal) -> Result<u64, AccessError> {
+    pub fn signal(&self, at: GlobalPtr<u64>, signal: Signal) -> Result<u64, AddrError<GlobalAddr>> {
         self.with(at, 1, Need::Write, |at| self.runtime.signal(at, signal))
     }
 
@@ -39,7 +39,7 @@ impl Global {
         values: &[T],
         at: GlobalPtr<u64>,
         signal: Signal,
-    ) -> Result<(), AccessError> {
+    ) -> Result<(), AddrError<GlobalAddr>> {
         self.put_slice(to, values)?;
         self.signal(at, signal).map(drop)
     }
@@ -52,13 +52,17 @@ impl Global {
     ///
     /// # Errors
     ///
-    /// - [`AccessError::PeerLost`]: a rank of the job has died while the word did
+    /// - [`AddrError::PeerLost`]: a rank of the job has died while the word did
     ///   not satisfy `until`.
-    /// - [`AccessError::Elsewhere`]: the word belongs to another rank.
+    /// - [`AddrError::OtherRank`]: the word belongs to another rank.
     /// - Those of a [`put`](Self::put) to the word.
-    pub fn wait_until(&self, at: GlobalPtr<u64>, until: Until) -> Result<u64, AccessError> {
+    pub fn wait_until(
+        &self,
+        at: GlobalPtr<u64>,
+        until: Until,
+    ) -> Result<u64, AddrError<GlobalAddr>> {
         let (addr, word) = (at.addr(), self.own_word(at)?);
-        self.runtime.wait_until(word, until).map_err(|error| AccessError::of(error, addr))
+        self.runtime.wait_until(word, until).map_err(|error| error.at(addr))
     }
 
     /// As [`wait_until`](Self::wait_until), for at most `limit`; returns `Ok(None)`
@@ -73,18 +77,18 @@ impl Global {
         at: GlobalPtr<u64>,
         until: Until,
         limit: Duration,
-    ) -> Result<Option<u64>, AccessError> {
+    ) -> Result<Option<u64>, AddrError<GlobalAddr>> {
         let (addr, word) = (at.addr(), self.own_word(at)?);
         let met = self.runtime.wait_until_within(word, until, limit);
-        met.map_err(|error| AccessError::of(error, addr))
+        met.map_err(|error| error.at(addr))
     }
 
     /// The remote address of a word of this rank. The table is not held afterwards:
     /// a wait may be long, and it does not delay an unregistration by this rank.
-    fn own_word(&self, at: GlobalPtr<u64>) -> Result<Remote<u64>, AccessError> {
+    fn own_word(&self, at: GlobalPtr<u64>) -> Result<Remote<u64>, AddrError<GlobalAddr>> {
         let (addr, own) = (at.addr(), self.runtime.rank());
         match self.split().rank(addr) {
-            Some(rank) if rank != own => Err(AccessError::Elsewhere { addr }),
+            Some(rank) if rank != own => Err(AddrError::OtherRank { addr }),
             _ => self.with(at, 1, Need::Read, Ok),
         }
     }

@@ -1,7 +1,7 @@
 //! Changes of one word of any rank.
 
-use super::{AccessError, Change, Global, GlobalPtr};
-use crate::Remote;
+use super::{Change, Global, GlobalAddr, GlobalPtr};
+use crate::{AddrError, Remote};
 use tsumugi_core::mem::{Need, Width};
 
 impl Global {
@@ -10,8 +10,8 @@ impl Global {
     ///
     /// # Errors
     ///
-    /// [`AccessError`].
-    pub fn change(&self, word: Change) -> Result<u64, AccessError> {
+    /// [`AddrError`].
+    pub fn change(&self, word: Change) -> Result<u64, AddrError<GlobalAddr>> {
         let need = if word.writes() { Need::Write } else { Need::Read };
         let carry = |at: Remote<u64>| self.runtime.handle().carry(&word.at(at.addr()));
         match word.width() {

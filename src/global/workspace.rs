@@ -9,8 +9,8 @@
 //! A workspace has no locks: when two ranks write at once, each byte is from one of
 //! the two.
 
-use super::{AccessError, Copy, Global, GlobalAddr, GlobalBlock, Operation};
-use crate::{Error, Rank};
+use super::{Copy, Global, GlobalAddr, GlobalBlock, Operation};
+use crate::{AddrError, Error, Rank};
 
 /// A workspace, with this rank's parts of it.
 #[derive(Debug)]
@@ -73,11 +73,16 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// [`AccessError::OutOfRange`] if the workspace does not have all of the bytes;
-    /// those of [`Global::put`] for `into`; [`AccessError::PeerLost`] if a rank
+    /// [`AddrError::OutOfRange`] if the workspace does not have all of the bytes;
+    /// those of [`Global::put`] for `into`; [`AddrError::PeerLost`] if a rank
     /// with a part has died. After an error, some of the bytes may have been
     /// copied.
-    pub fn read(&self, into: GlobalAddr, bytes: u64, offset: u64) -> Result<(), AccessError> {
+    pub fn read(
+        &self,
+        into: GlobalAddr,
+        bytes: u64,
+        offset: u64,
+    ) -> Result<(), AddrError<GlobalAddr>> {
         self.each_part(into, bytes, offset, |own, other, bytes| Copy::new(other, own, bytes))
     }
 
@@ -85,11 +90,16 @@ impl Workspace {
     ///
     /// # Errors
     ///
-    /// [`AccessError::OutOfRange`] if the workspace does not have all of the bytes;
-    /// those of [`Global::get`] for `from`; [`AccessError::PeerLost`] if a rank
+    /// [`AddrError::OutOfRange`] if the workspace does not have all of the bytes;
+    /// those of [`Global::get`] for `from`; [`AddrError::PeerLost`] if a rank
     /// with a part has died. After an error, some of the bytes may have been
     /// copied.
-    pub fn write(&self, from: GlobalAddr, bytes: u64, offset: u64) -> Result<(), AccessError> {
+    pub fn write(
+        &self,
+        from: GlobalAddr,
+        bytes: u64,
+        offset: u64,
+    ) -> Result<(), AddrError<GlobalAddr>> {
         self.each_part(from, bytes, offset, Copy::new)
     }
 
@@ -100,8 +110,8 @@ impl Workspace {
         bytes: u64,
         offset: u64,
         copy: impl Fn(GlobalAddr, GlobalAddr, u64) -> Copy,
-    ) -> Result<(), AccessError> {
-        let beyond = AccessError::OutOfRange { addr: other, bytes };
+    ) -> Result<(), AddrError<GlobalAddr>> {
+        let beyond = AddrError::OutOfRange { addr: other, bytes, region_bytes: Some(self.size) };
         if bytes > self.size || offset > self.size - bytes {
             return Err(beyond);
         }

@@ -65,7 +65,7 @@ impl Ledger {
         let total = self.beside_paper(ranks).last().map_or(0, |line| line.bytes);
         let few = ranks.min(u64::from(u32::MAX)) as u32;
         let calls = am::footprint(few);
-        let met = (calls.rank_bytes + calls.far_lane_bytes) as u64;
+        let met = (calls.rank_bytes + calls.net_lane_bytes) as u64;
         // Lanes for calls are allocated in blocks of several ranks.
         let blocks = peers.next_multiple_of(u64::from(BLOCK_PEERS));
         let global = total + peers * net::PEER_BYTES as u64;
@@ -74,7 +74,7 @@ impl Ledger {
             own.map(|table| table.shared_bytes(ranks)).sum::<u64>()
         };
         let calls = global + blocks * met + later(tables::LANDINGS);
-        let (peer, all, _) = messages::far_footprint(few);
+        let (peer, all, _) = messages::net_footprint(few);
         let messages = calls + peers * peer as u64 + all as u64 + later(tables::OWN_LANE);
         let one = |name, bytes| InUse { name, bytes };
         [
@@ -90,7 +90,7 @@ impl Ledger {
     /// in both directions, if the lanes are full. The memory is in use as long as
     /// the messages wait, and is then used for other lanes.
     pub fn lanes_bytes(&self) -> u64 {
-        messages::far_footprint(u32::MAX).2 as u64
+        messages::net_footprint(u32::MAX).2 as u64
     }
 
     /// The limits that this project has set itself for the memory of a rank of a
@@ -109,7 +109,7 @@ const LINES: &[(&str, Option<u64>, &[&str])] = &[
             "ends of commands",
             "order of operations",
             "conditions of order",
-            "operations, own and guests'",
+            "operations, own and of other ranks",
             "commands to others",
             "operations in flight",
             "callers and their operations",
@@ -132,7 +132,7 @@ const LINES: &[(&str, Option<u64>, &[&str])] = &[
     ("queue pairs (here in the network's library)", Some(160_000_000), &[]),
     ("completion queue, memory regions", Some(12_128), &[]),
     ("node of each rank", None, &[tables::NODES]),
-    ("heartbeats, 1/32 of those of a node", None, &[tables::BEATS]),
+    ("heartbeats, 1/32 of those of a node", None, &[tables::HEARTBEATS]),
     ("calls: tables", None, &[tables::CALL_TABLES, tables::CALLS]),
     ("messages: tables", None, &[tables::MESSAGE_TABLES, tables::MESSAGES]),
     ("network: regions, operations, packets", None, &[tables::REGIONS]),

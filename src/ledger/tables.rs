@@ -74,7 +74,7 @@ impl Ledger {
             later_bytes: calls_later_bytes,
             rank_bytes: calls_rank_bytes,
             lane_bytes: calls_lane_bytes,
-            far_lane_bytes: calls_far_lane_bytes,
+            net_lane_bytes: calls_net_lane_bytes,
         } = am::footprint(u32::MAX);
         let (messages_bytes, messages_peer_bytes, messages_lane_bytes) = messages::footprint();
         let node_peer_bytes =
@@ -116,10 +116,10 @@ impl Ledger {
             table(NETWORK, NODES, size_of::<Nodes>() + 2 * Nodes::STRETCH_BYTES),
             Table {
                 part: NETWORK,
-                name: BEATS,
+                name: HEARTBEATS,
                 fixed_bytes: (net::HOSTS_MAX * (net::PEER_BYTES - tsumugi_backends::PEER_BYTES))
                     as u64,
-                growth: Growth::First(net::BEATS_BYTES as u64),
+                growth: Growth::First(net::HEARTBEAT_BYTES as u64),
             },
             Table { part: "environment", name: FILES, fixed_bytes: 0, growth: Growth::Numbers },
         ]);
@@ -138,9 +138,9 @@ impl Ledger {
             unit(NODE_RANK, node_peer_bytes, 0),
             unit("a node with other ranks than the node before it", Nodes::STRETCH_BYTES, 0),
             unit("a rank of another node, from the first operation on", net::PEER_BYTES, 0),
-            unit(MET, calls_rank_bytes + calls_far_lane_bytes, 0),
-            unit(WRITTEN, messages::far_footprint(u32::MAX).0, 0),
-            unit(FULL, messages::far_footprint(u32::MAX).2, 0),
+            unit(MET, calls_rank_bytes + calls_net_lane_bytes, 0),
+            unit(WRITTEN, messages::net_footprint(u32::MAX).0, 0),
+            unit(FULL, messages::net_footprint(u32::MAX).2, 0),
             unit("a handle of a rank's memory", size_of::<Direct>(), 0),
             unit(
                 "a peer's windows, populated (TSUMUGI_POPULATE=peers)",
@@ -242,7 +242,7 @@ pub(super) const NODES: &str = "the node of each rank";
 pub(super) const FILES: &str = "descriptor numbers of the memory files";
 pub(super) const SEATS: &str = "hazard pointers of the workers";
 /// Exists only at a node's first rank.
-pub(super) const BEATS: &str = "heartbeats, host names (only at a node's first rank)";
+pub(super) const HEARTBEATS: &str = "heartbeats, host names (only at a node's first rank)";
 pub(super) const CALL_TABLES: &str = "calls, staging cells, operations";
 pub(super) const OWN_LANE: &str = "lane to itself (from its first use on)";
 /// Takes memory from the first such call on.
@@ -288,8 +288,8 @@ mod tests {
         // The other tables of the global memory grow by a cache line for each 512
         // ranks; the table of nodes grows by half a byte for each rank.
         let bits = [("ranks that must answer", 8), ("ranks with a table here", 8)];
-        let beats = (BEATS, net::BEATS_BYTES as u64 / NODE_RANKS);
-        assert_eq!(growing, [&[beats][..], &bits].concat());
+        let heartbeats = (HEARTBEATS, net::HEARTBEAT_BYTES as u64 / NODE_RANKS);
+        assert_eq!(growing, [&[heartbeats][..], &bits].concat());
         let growing = ledger.units.iter().filter(|unit| unit.slope() > 0);
         let growing: Vec<(&str, u64)> = growing.map(|unit| (unit.name, unit.slope())).collect();
         let expected = [

@@ -124,7 +124,7 @@ fn chatter(rt: &Runtime, seed: u64) -> Result<(), Error> {
 }
 
 #[test]
-fn a_time_limit_ends_a_far_call_and_keeps_its_payload() {
+fn a_time_limit_ends_a_remote_call_and_keeps_its_payload() {
     run(2, CALM, 1, |rt, _| {
         let gate = Arc::new(AtomicBool::new(false));
         rt.service(LATER, {
@@ -175,7 +175,7 @@ fn a_time_limit_ends_a_far_call_and_keeps_its_payload() {
 }
 
 #[test]
-fn a_death_ends_far_calls_and_nothing_else() {
+fn a_death_ends_remote_calls_and_nothing_else() {
     for seed in 0..8 {
         let plan = Plan { per_node: 1, ..plan(seed) };
         let asked = Arc::new(AtomicU32::new(0));

@@ -103,7 +103,7 @@ fn run(
     let ranks = (0..nodes.len() as u64).map(station).collect();
     let network = Arc::new(Network { parcel_bytes_max, nodes: nodes.to_vec(), ranks });
     let config = Config { messages: Some(design), ..Config::from_env()? };
-    let far = |member: &Member| {
+    let other_nodes = |member: &Member| {
         let own = member.rank();
         let of_node = (0..nodes.len()).filter(|rank| nodes[*rank] == nodes[own.0 as usize]);
         let neighbours = NodeRanks::new(own, of_node.map(|rank| Rank(rank as u32)));
@@ -116,7 +116,7 @@ fn run(
         assert_eq!(rt.handle().messages().counts().dropped, 0, "a valid parcel was dropped");
         Ok(())
     };
-    config.run_ranks_apart(nodes.len() as u32, far, refused).map(|_| ())
+    config.run_ranks_apart(nodes.len() as u32, other_nodes, refused).map(|_| ())
 }
 
 /// A ULT that polls for its message is cut off: another ULT can poll, and the next

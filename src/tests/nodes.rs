@@ -3,7 +3,7 @@
 //! the same faults in every run, but does not repeat the run.
 //!
 //! ```text
-//!  one worker ─┬─ ULT of rank 0 ─ far, am, messages ─┐
+//!  one worker ─┬─ ULT of rank 0 ─ net, am, messages ─┐
 //!              ├─ ULT of rank 1 ─ ...                ├─ bad ─ hub
 //!              └─ polls all of them between ULTs ────┘
 //! ```
@@ -122,8 +122,8 @@ impl Weather {
         if rt.rank() == Rank(0) {
             println!("faults of seed {seed}");
             self.hub.replan(plan);
-            for far in self.nodes.iter().filter_map(|node| node.far()) {
-                far.reseed(seed);
+            for net in self.nodes.iter().filter_map(|node| node.net()) {
+                net.reseed(seed);
             }
         }
         rt.barrier()
@@ -298,7 +298,7 @@ fn a_directory_has_one_agent_for_each_word() {
             }
             rt.barrier()?;
             let asked = rt.sum(counts().served - before)?;
-            assert!(asked < PAGES as u64, "{asked} errands were served");
+            assert!(asked < PAGES as u64, "{asked} operations were emulated and served");
             rt.barrier()
         });
     }
@@ -317,13 +317,13 @@ fn histories_with_the_directory_of_a_device_are_linearizable() {
 }
 
 #[test]
-fn a_beat_without_room_is_sent_by_the_thread_that_polls() {
+fn a_heartbeat_without_room_is_sent_by_the_thread_that_polls() {
     run(&[1, 2], None, |rt, weather| {
-        let far = weather.nodes[rt.rank().0 as usize].far().expect("of two nodes");
-        far.miss_beat();
-        assert!(far.owes_beat());
+        let net = weather.nodes[rt.rank().0 as usize].net().expect("of two nodes");
+        net.miss_heartbeat();
+        assert!(net.owes_heartbeat());
         rt.barrier()?;
-        assert!(!far.owes_beat());
+        assert!(!net.owes_heartbeat());
         Ok(())
     });
 }
@@ -333,7 +333,7 @@ fn a_long_message_is_fetched_from_a_buffer_and_sent_in_pieces_from_other_memory(
     // Without faults, with many faults, and with packets only.
     for (seed, fetches) in [(None, true), (Some(5), true), (Some(3 * ROUNDS), false)] {
         run(&[1, 2], seed, move |rt, weather| {
-            let (comm, far) = (rt.comm(), weather.nodes[1].far().expect("of two nodes"));
+            let (comm, net) = (rt.comm(), weather.nodes[1].net().expect("of two nodes"));
             for (step, bytes) in (1..).zip([40_000, 200_000, 1 << 20]) {
                 let mut buffer = rt.buffer::<u8>(bytes)?;
                 let mut vector = vec![0; bytes];
@@ -350,7 +350,7 @@ fn a_long_message_is_fetched_from_a_buffer_and_sent_in_pieces_from_other_memory(
                         vector.iter().zip(0..).all(|(byte, at)| *byte == (at * 7 + step) as u8)
                     );
                     assert_eq!(vector[..], buffer[..]);
-                    assert_eq!(far.fetched(), if fetches { step } else { 0 }, "{seed:?}");
+                    assert_eq!(net.fetched(), if fetches { step } else { 0 }, "{seed:?}");
                 }
             }
             Ok(())
@@ -363,7 +363,7 @@ fn long_puts_and_gets_of_the_heap_need_no_copy() {
     // Without faults, with many faults, and with packets only.
     for (seed, pins) in [(None, true), (Some(5), true), (Some(3 * ROUNDS), false)] {
         run(&[1, 2], seed, move |rt, weather| {
-            let far = weather.nodes[rt.rank().0 as usize].far().expect("of two nodes");
+            let net = weather.nodes[rt.rank().0 as usize].net().expect("of two nodes");
             let words = rt.share::<u64>(LONG)?;
             let other = words.at(Rank(1 - rt.rank().0), 0);
             // Lengths beyond the end of a window, within one, and short.
@@ -378,7 +378,7 @@ fn long_puts_and_gets_of_the_heap_need_no_copy() {
                 assert!(values.iter().copied().eq(expected), "{len}");
                 rt.barrier()?;
             }
-            assert_eq!(far.pinned() > 0, pins, "{seed:?}");
+            assert_eq!(net.pinned() > 0, pins, "{seed:?}");
             // A failed put returns the error of the operation.
             let values = rt.buffer::<u64>(LONG)?;
             let late = rt.put_slice(other.add(1), &values[..]);
@@ -392,7 +392,7 @@ fn long_puts_and_gets_of_the_heap_need_no_copy() {
 fn long_puts_and_gets_of_adopted_memory_need_no_copy() {
     for (seed, pins) in [(None, true), (Some(5), true), (Some(3 * ROUNDS), false)] {
         run(&[1, 2], seed, move |rt, weather| {
-            let far = weather.nodes[rt.rank().0 as usize].far().expect("of two nodes");
+            let net = weather.nodes[rt.rank().0 as usize].net().expect("of two nodes");
             let words = rt.share::<u64>(LONG)?;
             let other = words.at(Rank(1 - rt.rank().0), 0);
             let counts = || rt.network_counts().expect("of two nodes");
@@ -416,7 +416,7 @@ fn long_puts_and_gets_of_adopted_memory_need_no_copy() {
                 assert_eq!(bounced, if pins { 0 } else { 6 * bytes }, "{seed:?}");
                 assert_eq!(shown > 0, pins && bytes >= 128 << 10);
                 assert!(shown <= bytes.div_ceil(2 << 20), "{shown} of {bytes} bytes");
-                assert_eq!(far.pinned() as u64, shown);
+                assert_eq!(net.pinned() as u64, shown);
                 match step {
                     0 => assert_eq!(values.into_inner().unwrap().len(), LONG),
                     1 => drop(values),
@@ -424,11 +424,11 @@ fn long_puts_and_gets_of_adopted_memory_need_no_copy() {
                     _ => {
                         let kept = shown;
                         std::mem::forget(values);
-                        assert_eq!(far.pinned() as u64, kept);
+                        assert_eq!(net.pinned() as u64, kept);
                         continue;
                     }
                 }
-                assert_eq!(far.pinned(), 0, "no registration of the memory is left");
+                assert_eq!(net.pinned(), 0, "no registration of the memory is left");
                 let others = vec![7u64; LONG];
                 let before = counts();
                 rt.put_slice(other, &others[..])?;

@@ -18,15 +18,15 @@ use tsumugi_gas::lock::{
 };
 use tsumugi_ult::sync::{Condvar, Mutex, MutexGuard};
 
-/// The gate of a rank: its door (the lock's state), and the ULTs that wait.
+/// The gate of a rank: its membership (the state of the lock), and the ULTs that wait.
 pub(super) struct Gate {
     plan: LockPlan,
-    way: Mutex<Doorway>,
+    state: Mutex<GateState>,
     changed: Condvar,
 }
 
-struct Doorway {
-    door: RankMembership,
+struct GateState {
+    membership: RankMembership,
     /// How many ULTs wait for all targets, and for one exclusively.
     asking: [u32; 2],
     /// How many ULTs have entered since the rank was outside.
@@ -42,9 +42,9 @@ pub(super) struct Entered {
 
 impl Gate {
     pub(super) fn new(plan: LockPlan, ways: &Ways) -> Arc<Self> {
-        let door = RankMembership::new(&plan, ways.rank());
-        let way = Mutex::new(Doorway { door, asking: [0; 2], followed: 0 });
-        Arc::new(Self { plan, way, changed: Condvar::new() })
+        let membership = RankMembership::new(&plan, ways.rank());
+        let state = Mutex::new(GateState { membership, asking: [0; 2], followed: 0 });
+        Arc::new(Self { plan, state, changed: Condvar::new() })
     }
 
     /// The gate for a ULT that holds nothing: this one, or a new one.
@@ -65,31 +65,31 @@ impl Gate {
     ) -> Result<Entered, WindowError> {
         let mut access = Box::new(WindowAccess::new(self.plan));
         let node = ways.take_node();
-        let mut way = self.way.lock();
+        let mut state = self.state.lock();
         let side = side_of(self.plan.design, want);
         if let Some(side) = side {
-            way.asking[side] += 1;
+            state.asking[side] += 1;
         }
         loop {
-            if side.is_none_or(|side| way.lets_in(side, is_nested)) {
-                match access.begin(&mut way.door, want, node) {
+            if side.is_none_or(|side| state.lets_in(side, is_nested)) {
+                match access.begin(&mut state.membership, want, node) {
                     Ok(()) => break,
                     // It would wait for an access that waits for the caller.
                     Err(refused) if is_nested => {
                         ways.release_node(node);
-                        way.asking[side.unwrap_or(0)] -= 1;
+                        state.asking[side.unwrap_or(0)] -= 1;
                         return Err(WindowError::Refused(refused));
                     }
                     Err(_) => {}
                 }
             }
-            self.changed.wait(&mut way);
+            self.changed.wait(&mut state);
         }
         if let Some(side) = side {
-            way.asking[side] -= 1;
-            way.followed = if way.door.holds() == 1 { 0 } else { way.followed + 1 };
+            state.asking[side] -= 1;
+            state.followed = if state.membership.holds() == 1 { 0 } else { state.followed + 1 };
         }
-        self.drive(ways, &mut access, way)?;
+        self.drive(ways, &mut access, state)?;
         Ok(Entered { gate: self, access, node })
     }
 
@@ -98,14 +98,14 @@ impl Gate {
         &'g self,
         ways: &Ways,
         access: &mut WindowAccess,
-        mut way: MutexGuard<'g, Doorway>,
+        mut state: MutexGuard<'g, GateState>,
     ) -> Result<(), AddrError> {
         loop {
-            if let Some((id, op)) = access.poll_op(&mut way.door) {
-                drop(way);
+            if let Some((id, op)) = access.poll_op(&mut state.membership) {
+                drop(state);
                 let result = ways.carry(&op);
-                way = self.way.lock();
-                access.handle_completed(&mut way.door, id, result);
+                state = self.state.lock();
+                access.handle_completed(&mut state.membership, id, result);
                 self.changed.notify_all();
                 continue;
             }
@@ -113,31 +113,31 @@ impl Gate {
                 self.changed.notify_all();
                 return done;
             }
-            match access.waits_for(&way.door) {
+            match access.waits_for(&state.membership) {
                 Some(AccessWait::Word(at, until)) => {
-                    drop(way);
+                    drop(state);
                     let woken = ways.wait(at, until, None);
-                    way = self.way.lock();
+                    state = self.state.lock();
                     match woken {
-                        Ok(value) => access.handle_wake(&mut way.door, value.unwrap_or(0)),
+                        Ok(value) => access.handle_wake(&mut state.membership, value.unwrap_or(0)),
                         Err(AddrError::PeerLost { rank }) => {
-                            access.handle_lost(&mut way.door, rank);
+                            access.handle_lost(&mut state.membership, rank);
                         }
                         Err(error) => return Err(error),
                     }
                     self.changed.notify_all();
                 }
                 Some(AccessWait::Pause(ns)) => {
-                    drop(way);
+                    drop(state);
                     tsumugi_ult::sleep(Duration::from_nanos(ns));
-                    way = self.way.lock();
+                    state = self.state.lock();
                     match ways.lost() {
-                        Some(rank) => access.handle_lost(&mut way.door, rank),
-                        None => access.handle_wake(&mut way.door, 0),
+                        Some(rank) => access.handle_lost(&mut state.membership, rank),
+                        None => access.handle_wake(&mut state.membership, 0),
                     }
                 }
                 // Another ULT of this rank is entering or leaving for the rank.
-                None => self.changed.wait(&mut way),
+                None => self.changed.wait(&mut state),
             }
         }
     }
@@ -152,19 +152,19 @@ impl Entered {
     /// Gives the access back.
     pub(super) fn leave(self, ways: &Ways) -> Result<(), AddrError> {
         let Self { gate, mut access, node } = self;
-        let mut way = gate.way.lock();
-        access.release(&mut way.door);
-        gate.drive(ways, &mut access, way)?;
+        let mut state = gate.state.lock();
+        access.release(&mut state.membership);
+        gate.drive(ways, &mut access, state)?;
         ways.release_node(node);
         Ok(())
     }
 }
 
-impl Doorway {
+impl GateState {
     fn lets_in(&self, side: usize, is_nested: bool) -> bool {
         let others_wait = self.asking[1 - side] > 0;
-        let is_open = self.door.holds() == 0 || !others_wait && self.followed < FOLLOWERS;
-        !self.door.is_leaving() && (is_nested || is_open)
+        let is_open = self.membership.holds() == 0 || !others_wait && self.followed < FOLLOWERS;
+        !self.membership.is_leaving() && (is_nested || is_open)
     }
 }
 

@@ -55,7 +55,7 @@ impl WindowInner {
             lock,
             gate: Gate::new(plan, &ways),
             ways,
-            puts: Arc::new(Puts::new(runtime.handle().far().is_some())),
+            puts: Arc::new(Puts::new(runtime.handle().net().is_some())),
             counts: Mutex::default(),
             tree_service,
         })

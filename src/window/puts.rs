@@ -8,7 +8,7 @@ use tsumugi_ult::sync::Latch;
 /// The open puts of a window.
 pub(super) struct Puts {
     /// Whether a rank is on another node; if not, all puts are done at once.
-    is_far: bool,
+    is_remote: bool,
     to: Mutex<HashMap<Rank, Open>>,
 }
 
@@ -22,8 +22,8 @@ struct Open {
 }
 
 impl Puts {
-    pub(super) fn new(is_far: bool) -> Self {
-        Self { is_far, to: Mutex::default() }
+    pub(super) fn new(is_remote: bool) -> Self {
+        Self { is_remote, to: Mutex::default() }
     }
 
     /// Writes `values` to `to`: they have landed after the next flush. `values` may
@@ -35,7 +35,7 @@ impl Puts {
         values: &[T],
     ) -> Result<(), AddrError> {
         let target = to.addr().rank;
-        if !self.is_far || runtime.handle().node().member().is_near(target) {
+        if !self.is_remote || runtime.handle().node().member().is_near(target) {
             return runtime.put_slice(to, values);
         }
         let Ok(mut buf) = runtime.buffer::<T>(values.len()) else {
@@ -62,7 +62,7 @@ impl Puts {
     /// The error of the first put that has failed since the last flush.
     #[inline]
     pub(super) fn flush(&self, target: Rank) -> Result<(), AddrError> {
-        if self.is_far { self.lands(target) } else { Ok(()) }
+        if self.is_remote { self.lands(target) } else { Ok(()) }
     }
 
     fn lands(&self, target: Rank) -> Result<(), AddrError> {
@@ -86,7 +86,7 @@ impl Puts {
 
     /// Waits until all puts to all targets have landed.
     pub(super) fn flush_all(&self) -> Result<(), AddrError> {
-        if !self.is_far {
+        if !self.is_remote {
             return Ok(());
         }
         let targets: Vec<Rank> = self.lock().keys().copied().collect();

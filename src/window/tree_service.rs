@@ -4,7 +4,7 @@
 //! ```text
 //! a peer: writes a vertex's word ─► sets the bell ─► rings the rank
 //! here:   pump ─► the vertices look at their words ─► operations
-//!                  near: carried out at once; far: begun, their ends ring
+//!                  near: carried out at once; remote: begun, their ends ring
 //! ```
 
 use super::ways::Ways;
@@ -19,7 +19,7 @@ use tsumugi_runtime::service::am::RemoteOps;
 /// The vertices of one window that this rank runs.
 pub(crate) struct TreeService {
     ways: Arc<Ways>,
-    far: Option<RemoteOps>,
+    remote: Option<RemoteOps>,
     vertices: Mutex<Vec<Vertex>>,
 }
 
@@ -32,8 +32,8 @@ impl TreeService {
         if vertices.is_empty() {
             return None;
         }
-        let far = ways.carried(vertices.len() * VERTEX_OPS);
-        Some(Self { ways: ways.clone(), far, vertices: Mutex::new(vertices) })
+        let remote = ways.carried(vertices.len() * VERTEX_OPS);
+        Some(Self { ways: ways.clone(), remote, vertices: Mutex::new(vertices) })
     }
 
     /// Looks once at all words, and carries out or begins the operations that
@@ -46,10 +46,10 @@ impl TreeService {
             let _ = vertex.handle_words(|word| self.ways.load(word));
             while let Some((step, op)) = vertex.poll_op() {
                 moved += 1;
-                match &self.far {
-                    Some(far) if !far.is_near(op.remote.rank) => {
+                match &self.remote {
+                    Some(remote) if !remote.is_near(op.remote.rank) => {
                         let tag = Tag::from_bits(index << 32 | u64::from(step.to_bits()));
-                        far.begin(&self.ways.real(&op).tagged(tag));
+                        remote.begin(&self.ways.real(&op).tagged(tag));
                     }
                     _ => vertex.handle_completed(step, self.ways.carry_near(&op)),
                 }
@@ -62,7 +62,7 @@ impl TreeService {
 impl Service for TreeService {
     fn has_work(&self) -> bool {
         let bell = self.ways.bell().load(Ordering::SeqCst) != 0;
-        bell || self.far.as_ref().is_some_and(RemoteOps::has_work)
+        bell || self.remote.as_ref().is_some_and(RemoteOps::has_work)
     }
 
     fn pump(&self) -> bool {
@@ -78,9 +78,9 @@ impl Service for TreeService {
         // bell is set again for a word that changes later.
         self.ways.bell().swap(0, Ordering::SeqCst);
         let mut moved = 0;
-        if let Some(far) = &self.far {
-            moved += far.offer_again();
-            moved += far.take_ended(|tag, result| {
+        if let Some(remote) = &self.remote {
+            moved += remote.offer_again();
+            moved += remote.take_ended(|tag, result| {
                 let (index, step) = (tag.to_bits() >> 32, tag.to_bits() as u32);
                 vertices[index as usize].handle_completed(VertexStep::from_bits(step), result);
             });
@@ -98,7 +98,7 @@ impl Service for TreeService {
     }
 
     fn is_busy(&self) -> bool {
-        self.far.as_ref().is_some_and(|far| !far.is_empty())
+        self.remote.as_ref().is_some_and(|remote| !remote.is_empty())
     }
 
     fn rang(&self, key: RegionKey) -> bool {

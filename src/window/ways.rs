@@ -82,8 +82,8 @@ impl Ways {
 
     /// Makes the table of the tree service's operations to other nodes.
     pub(super) fn carried(&self, places: usize) -> Option<RemoteOps> {
-        let far = self.runtime.handle().far().cloned()?;
-        Some(RemoteOps::new(far, self.runtime.handle().node().member(), places))
+        let net = self.runtime.handle().net().cloned()?;
+        Some(RemoteOps::new(net, self.runtime.handle().node().member(), places))
     }
 
     /// The bell: set when a word of one of this rank's vertices has changed.
@@ -140,7 +140,7 @@ impl Ways {
 
     /// A rank that has died, if there is one.
     pub(super) fn lost(&self) -> Option<Rank> {
-        self.runtime.handle().node().lot().lost()
+        self.runtime.handle().node().parking_lot().lost()
     }
 
     /// Whether the rank that runs a vertex must see this operation.

@@ -13,10 +13,10 @@ use tsumugi::{AddrError, Error, Rank, Runtime};
 pub fn apart(rt: &Runtime) -> Result<(), Error> {
     let (words, many) = (rt.share::<u64>(2)?, rt.share::<u32>(MANY)?);
     let near: Vec<Rank> = rt.neighbours().collect();
-    let far: Vec<Rank> = rt.ranks().filter(|rank| !near.contains(rank)).collect();
+    let remote: Vec<Rank> = rt.ranks().filter(|rank| !near.contains(rank)).collect();
     let seat = near.iter().position(|rank| *rank == rt.rank()).expect("its own neighbour");
-    let (own, far) = (rt.rank(), far[seat]);
-    let (sum, word, bytes) = (words.at(far, 0), words.at(far, 1), many.at(far, 0));
+    let (own, remote) = (rt.rank(), remote[seat]);
+    let (sum, word, bytes) = (words.at(remote, 0), words.at(remote, 1), many.at(remote, 0));
     rt.barrier()?;
     say("working");
     let ways: [Way; 3] = [
@@ -49,7 +49,7 @@ pub fn apart(rt: &Runtime) -> Result<(), Error> {
         let are_puts = may_land(word, now.1)
             && all.iter().zip(&now.2).all(|(was, is)| may_land((*was).into(), (*is).into()));
         if now.0 != sum || !are_puts {
-            say(&format!("{own} was written to by {far}, which it had given up"));
+            say(&format!("{own} was written to by {remote}, which it had given up"));
             break;
         }
         thread::sleep(Duration::from_millis(10));

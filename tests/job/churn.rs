@@ -14,10 +14,11 @@
 //! earlier array at the same place changes it.
 
 // The crate `tsumugi`, under a name that the crate's own tests can use, too.
-use super::api::global::{AccessError, After, Change, Copy};
+use super::api::global::{After, Change, Copy};
 use super::api::{self, Error, Global, GlobalAddr, GlobalPtr, Runtime};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use tsumugi::AddrError;
 use tsumugi_conformance::Seeded;
 use tsumugi_core::op::Kind;
 
@@ -273,7 +274,7 @@ impl<'f> Player<'f> {
         };
         match result {
             Ok(()) => self.field.found.fetch_add(1, Ordering::Relaxed),
-            Err(AccessError::Stale { .. }) => self.field.stale.fetch_add(1, Ordering::Relaxed),
+            Err(AddrError::StaleKey { .. }) => self.field.stale.fetch_add(1, Ordering::Relaxed),
             Err(error) => return Err(error.into()),
         };
         Ok(())

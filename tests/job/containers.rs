@@ -1,12 +1,11 @@
 //! Containers that the ULTs of all ranks use at once; the containers lie on several ranks.
 
 use std::collections::BTreeSet;
-use tsumugi::global::AccessError;
 use tsumugi::global::container::{
     ContainerError, Data, Deque, Keyed, List, Map, Multiset, Reach, Set, Store, Vector,
 };
 use tsumugi::global::{GlobalAddr, Pool};
-use tsumugi::{Error, Rank, Runtime};
+use tsumugi::{AddrError, Error, Rank, Runtime};
 
 /// The amount of work of each rank.
 #[derive(Clone, Copy)]
@@ -67,13 +66,13 @@ pub fn holders(rt: &Runtime) -> Result<(), Error> {
 }
 
 fn is_lost(error: ContainerError) -> bool {
-    matches!(error, ContainerError::Access(AccessError::PeerLost { .. }))
+    matches!(error, ContainerError::Access(AddrError::PeerLost { .. }))
 }
 
 /// Whether the error says that a rank other than the killed one has ended.
 fn has_gone(error: ContainerError, victim: Rank) -> bool {
-    let is_stale = matches!(error, ContainerError::Access(AccessError::Stale { .. }));
-    let is_its = error == ContainerError::Access(AccessError::PeerLost { rank: victim });
+    let is_stale = matches!(error, ContainerError::Access(AddrError::StaleKey { .. }));
+    let is_its = error == ContainerError::Access(AddrError::PeerLost { rank: victim });
     is_stale || (is_lost(error) && !is_its)
 }
 

@@ -2,8 +2,8 @@
 //! third rank requests, a chain of operations through all ranks, stale addresses.
 
 use super::{api, roles};
-use api::global::{AccessError, After, Change, Copy, ListCopy};
-use api::{Agent, Error, Global, GlobalAddr, GlobalPtr, Rank, Runtime};
+use api::global::{After, Change, Copy, ListCopy};
+use api::{AddrError, Agent, Error, Global, GlobalAddr, GlobalPtr, Rank, Runtime};
 use std::sync::Arc;
 use tsumugi_core::op::Kind;
 
@@ -102,7 +102,11 @@ fn accesses(rt: &Runtime, global: &Global, all: &[GlobalPtr<u64>]) -> Result<(),
         assert_eq!(back, [1, 2, 3, 0]);
         global.put_slice(at, &[0; 4])?;
         let beyond = global.index(all[rank.0 as usize], WORDS as i64)?;
-        let refused = AccessError::OutOfRange { addr: beyond.addr(), bytes: 8 };
+        let refused = AddrError::OutOfRange {
+            addr: beyond.addr(),
+            bytes: 8,
+            region_bytes: Some(8 * WORDS as u64),
+        };
         assert_eq!(global.get(beyond), Err(refused));
     }
     Ok(())
@@ -208,7 +212,7 @@ fn gone(rt: &Runtime, global: &Global, agent: Agent) -> Result<(), Error> {
                     Err(error) => break error,
                 }
             };
-            assert_eq!(error, AccessError::Stale { addr: at.addr() });
+            assert_eq!(error, AddrError::StaleKey { addr: at.addr() });
         }
     }
     Ok(())

@@ -116,7 +116,7 @@ fn read(array: &GlobalArray<u64>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Runs `work`; returns the number of errands (RMA emulation) that the home has served
+/// Runs `work`; returns the number of emulated operations that the home has served
 /// meanwhile. Collective.
 fn served(rt: &Runtime, work: impl FnOnce() -> Result<(), Error>) -> Result<u64, Error> {
     let counted = || rt.network_counts().unwrap_or_default().served;

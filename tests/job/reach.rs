@@ -165,7 +165,7 @@ fn by_ticket<'a>(
 /// Bad addresses fail with the same errors as on the own rank.
 fn refused(rt: &Runtime, word: Remote<u64>, value: Remote<u32>, peer: Rank) -> Result<(), Error> {
     let beyond = word.add(1 << 20);
-    let is_range = |error| matches!(error, Some(AddrError::OutOfRange { region_bytes, .. }) if region_bytes == 8 * WORDS as u64);
+    let is_range = |error| matches!(error, Some(AddrError::OutOfRange { region_bytes, .. }) if region_bytes == Some(8 * WORDS as u64));
     assert!(is_range(rt.get(beyond).err()) && is_range(rt.put(beyond, 1).err()));
     assert!(is_range(rt.fetch_add(beyond, 1).err()));
     assert!(is_range(rt.put_slice(beyond, &[1; 9]).err()));
@@ -365,7 +365,7 @@ pub fn until_lost(rt: &Runtime) -> Result<(), Error> {
 
 /// The same without long transfers between the first ranks of the nodes, which send the
 /// heartbeats.
-pub fn until_lost_beside_beats(rt: &Runtime) -> Result<(), Error> {
+pub fn until_lost_beside_heartbeats(rt: &Runtime) -> Result<(), Error> {
     let is_first = rt.neighbours().next() == Some(rt.rank());
     lost_while(rt, if is_first { 4..5 } else { 0..5 })
 }
@@ -373,8 +373,8 @@ pub fn until_lost_beside_beats(rt: &Runtime) -> Result<(), Error> {
 fn lost_while(rt: &Runtime, which: std::ops::Range<usize>) -> Result<(), Error> {
     let (words, many) = (rt.share::<u64>(8)?, rt.share::<u32>(MANY)?);
     let near: Vec<Rank> = rt.neighbours().collect();
-    let far = rt.ranks().filter(|rank| !near.contains(rank)).last().expect("several nodes");
-    let (word, start) = (words.at(far, 1), many.at(far, 0));
+    let remote = rt.ranks().filter(|rank| !near.contains(rank)).last().expect("several nodes");
+    let (word, start) = (words.at(remote, 1), many.at(remote, 0));
     let never = words.at(rt.rank(), 2);
     rt.barrier()?;
     roles::say("working");
@@ -418,7 +418,7 @@ fn lost_while(rt: &Runtime, which: std::ops::Range<usize>) -> Result<(), Error> 
 pub fn panics(rt: &Runtime) -> Result<(), Error> {
     let words = rt.share::<u64>(8)?;
     let near: Vec<Rank> = rt.neighbours().collect();
-    let far = rt.ranks().find(|rank| !near.contains(rank)).expect("several nodes");
+    let remote = rt.ranks().find(|rank| !near.contains(rank)).expect("several nodes");
     rt.barrier()?;
     let (begun, ended) = (Arc::new(AtomicUsize::new(1)), Arc::new(AtomicUsize::new(0)));
     let busy: Vec<_> = (1..rt.workers())
@@ -441,7 +441,7 @@ pub fn panics(rt: &Runtime) -> Result<(), Error> {
             ends.fetch_add(1, Ordering::SeqCst);
             assert!(number > 1, "a callback has had enough");
         };
-        assert!(rt.get_then(words.at(far, 0), buf, then).is_ok());
+        assert!(rt.get_then(words.at(remote, 0), buf, then).is_ok());
         while ended.load(Ordering::SeqCst) < number {
             std::hint::spin_loop();
         }
@@ -457,8 +457,8 @@ pub fn panics(rt: &Runtime) -> Result<(), Error> {
 pub fn flooded(rt: &Runtime) -> Result<(), Error> {
     let (words, many) = (rt.share::<u64>(8)?, rt.share::<u32>(MANY)?);
     let near: Vec<Rank> = rt.neighbours().collect();
-    let far = rt.ranks().find(|rank| !near.contains(rank)).expect("several nodes");
-    let start = many.at(far, 0);
+    let remote = rt.ranks().find(|rank| !near.contains(rank)).expect("several nodes");
+    let start = many.at(remote, 0);
     rt.handler(3, |message| message.bytes.to_vec());
     rt.barrier()?;
     let is_over = Arc::new(AtomicBool::new(false));
@@ -486,7 +486,7 @@ pub fn flooded(rt: &Runtime) -> Result<(), Error> {
         flood.join().expect("no ULT panics")?;
     }
     rt.barrier()?;
-    assert_eq!(rt.get(words.at(far, 1))?, 2 * u64::from(rt.size()));
+    assert_eq!(rt.get(words.at(remote, 1))?, 2 * u64::from(rt.size()));
     rt.barrier()
 }
 
@@ -497,12 +497,12 @@ pub fn bulk(rt: &Runtime) -> Result<(), Error> {
     const ULTS: usize = 4;
     let many = rt.share::<u32>(WORDS * ULTS)?;
     let near: Vec<Rank> = rt.neighbours().collect();
-    let far = rt.ranks().find(|rank| !near.contains(rank)).expect("several nodes");
+    let remote = rt.ranks().find(|rank| !near.contains(rank)).expect("several nodes");
     rt.barrier()?;
     if rt.rank() == Rank(0) {
         let ults: Vec<_> = (0..ULTS)
             .map(|ult| {
-                let at = many.at(far, ult * WORDS);
+                let at = many.at(remote, ult * WORDS);
                 rt.spawn(move |rt| {
                     let mut words = rt.buffer::<u32>(WORDS).expect("so much memory");
                     words.fill(ult as u32 + 1);
@@ -527,7 +527,7 @@ pub fn bulk(rt: &Runtime) -> Result<(), Error> {
 pub fn deaf(rt: &Runtime) -> Result<(), Error> {
     let words = rt.share::<u64>(2)?;
     rt.barrier()?;
-    let far = rt.ranks().find(|rank| rt.neighbours().all(|near| near != *rank)).unwrap();
+    let remote = rt.ranks().find(|rank| rt.neighbours().all(|near| near != *rank)).unwrap();
     // The ranks of the first half of the job call, and those of the second half are deaf.
     let half = rt.size() / 2;
     if rt.rank().0 >= half {
@@ -545,8 +545,8 @@ pub fn deaf(rt: &Runtime) -> Result<(), Error> {
     }
     let start = Instant::now();
     for _ in 0..ANSWERS {
-        rt.fetch_add(words.at(far, 0), 1)?;
-        rt.put(words.at(far, 0), 3)?;
+        rt.fetch_add(words.at(remote, 0), 1)?;
+        rt.put(words.at(remote, 0), 3)?;
     }
     roles::say(&format!("{} was answered {ANSWERS} times in {:?}", rt.rank(), start.elapsed()));
     (half..rt.size()).try_for_each(|deaf| rt.fetch_add(words.at(Rank(deaf), 1), 1).map(drop))?;

@@ -129,7 +129,7 @@ fn play(rt: &Runtime, role: &str) -> Result<(), Error> {
         "callback-panics" => reach::panics(rt),
         "crowded" => crowded(rt),
         "until-lost" => reach::until_lost(rt),
-        "until-lost-beside-beats" => reach::until_lost_beside_beats(rt),
+        "until-lost-beside-heartbeats" => reach::until_lost_beside_heartbeats(rt),
         "apart" => apart::apart(rt),
         "mourn" => mourn::mourn(rt),
         "until-told" => {

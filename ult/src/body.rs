@@ -8,7 +8,7 @@
 //! room points to. The room does not keep the value's type. [`ClosureVtable`] restores it: one
 //! table of functions per closure type in the program.
 
-use crate::host::{PanicPayload, catch};
+use crate::host::{PanicPayload, catch, contain};
 use alloc::boxed::Box;
 use core::fmt;
 use core::marker::PhantomData;
@@ -47,7 +47,8 @@ pub(crate) struct ClosureVtable {
     ///
     /// # Safety
     ///
-    /// The room holds the closure, or, if the closure was started, nothing.
+    /// The room holds the closure, or, if the closure was started, nothing or an
+    /// outcome that is leaked.
     pub(crate) cancel: unsafe fn(&ClosureStorage, bool),
 }
 
@@ -138,19 +139,19 @@ impl<T, F: FnOnce() -> T> Of<T, F> {
     unsafe fn drop_result(room: &ClosureStorage) {
         // SAFETY: the caller promises that the room holds the outcome.
         let outcome = unsafe { room.take::<UltOutcome<T>>() };
-        // A panic of the result's destructor is dropped: the ULT has ended, and the
-        // panic hook has reported it.
-        let _ = catch(|| drop(outcome));
+        // A panic of the result's destructor ends here: the ULT has ended.
+        contain(|| drop(outcome));
     }
 
     unsafe fn cancel(room: &ClosureStorage, started: bool) {
         if !started {
             // SAFETY: a closure that never ran is still in the room.
             let f = unsafe { room.take::<F>() };
-            let _ = catch(|| drop(f));
+            contain(|| drop(f));
         }
         let outcome: UltOutcome<T> = Err(Box::new(Cancelled));
-        // SAFETY: the closure was taken out, so the room is empty.
+        // SAFETY: the closure was taken out. An outcome that a ULT has left there, and
+        // which was cut off after that, is leaked as its stack is.
         unsafe { room.put(outcome) }
     }
 }

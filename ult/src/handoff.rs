@@ -88,11 +88,12 @@ impl<T> HandoffSlot<T> {
         batch_of(seen)?;
         // Acquire: as in `close`.
         let taken = mutate!("mail_intercept_blind":
-        self.0.compare_exchange(seen, ptr::null_mut(), Ordering::Acquire, Ordering::Relaxed)
-        => {
-            self.0.store(ptr::null_mut(), Ordering::Relaxed);
-            Ok(seen)
-        });
+            self.0.compare_exchange(seen, ptr::null_mut(), Ordering::Acquire, Ordering::Relaxed)
+            => {
+                self.0.store(ptr::null_mut(), Ordering::Relaxed);
+                Ok(seen)
+            }
+        );
         batch_of(taken.ok()?)
     }
 

@@ -77,12 +77,13 @@ impl<T: Linked> Inject<T> {
         }
         // Acquire: pairs with the Release in `push`.
         let mut item = mutate!("inject_load_then_store":
-        self.head.swap(ptr::null_mut(), Ordering::Acquire)
-        => {
-            let seen = self.head.load(Ordering::Acquire);
-            self.head.store(ptr::null_mut(), Ordering::Release);
-            seen
-        });
+            self.head.swap(ptr::null_mut(), Ordering::Acquire)
+            => {
+                let seen = self.head.load(Ordering::Acquire);
+                self.head.store(ptr::null_mut(), Ordering::Release);
+                seen
+            }
+        );
         let mut oldest = ptr::null_mut();
         while !item.is_null() {
             // SAFETY: the swap made the whole list ours.

@@ -8,9 +8,9 @@
 //!
 //! A value stays with its ULT on whichever worker that runs. It is dropped at the
 //! ULT's end, on the ULT's own stack, the youngest value first. On a thread that is
-//! no ULT, and inside `on_os_stack`, the values are the OS thread's; without std such
-//! threads have none. A ULT that the end of its scheduler cuts off never drops its
-//! values.
+//! no ULT, in a task of a foreign scheduler, and inside `on_os_stack` and `callback`,
+//! the values are the OS thread's; without std such threads have none. A ULT that the
+//! end of its scheduler cuts off never drops its values.
 
 use crate::local::{Locals, home_of_thread};
 use crate::park::ult;
@@ -51,8 +51,9 @@ impl<T: 'static> LocalKey<T> {
         Self { init }
     }
 
-    /// The caller's value, made now if this is its first use. `f` may suspend:
-    /// the value stays where it is.
+    /// The caller's value, made now if this is its first use. On a ULT `f` may
+    /// suspend: the value stays where it is. A task of a foreign scheduler has the
+    /// value of its OS thread, so there `f` must not wait, as with a `thread_local!`.
     pub fn with<R>(&'static self, f: impl FnOnce(&T) -> R) -> R {
         let home = match ult() {
             // SAFETY: the running ULT is alive.

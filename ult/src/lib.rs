@@ -12,7 +12,7 @@
 //! | `host` | the system's services, or the embedding program in place of a system |
 //! | `thread`, `futex`, `lock`, `fences`, `bias`, `pool` | OS threads, futexes, locks, fences, pools |
 //! | `area`, `stack` | the memory of stacks, and the stacks with their contexts |
-//! | `stake` | what a sleeper may be handed: a lock, a permit, a value |
+//! | `cleanup` | what the end of a scheduler does for ULTs that are cut off |
 //! | `overflow` | the report of a stack overflow |
 //! | `deque`, `inject`, `handoff`, `public_slot` | queues and hand-off slots of ULTs |
 //! | `timer`, `limit` | timers, and limits of waits |
@@ -68,7 +68,7 @@ mod fences;
 mod bias;
 mod pool;
 mod area;
-mod stake;
+mod cleanup;
 mod stack;
 mod overflow;
 mod deque;

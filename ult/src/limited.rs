@@ -9,16 +9,16 @@
 //!
 //! Progress: all calls here block.
 
+use crate::cleanup::{CallCleanup, CleanupRecord};
 #[cfg(all(feature = "std", not(tsumugi_loom)))]
 use crate::foreign;
 #[cfg(feature = "std")]
 use crate::host::Instant;
 use crate::limit::Limit;
-use crate::park::{Here, own_parker, sleep_os, staked, ult};
+use crate::park::{Here, own_parker, sleep_os, ult, with_cleanup};
 use crate::sched::Alarm;
 use crate::sched::current;
 use crate::sched::shared::SchedulerShared;
-use crate::stake::{CleanupStake, Stake};
 use crate::token::ParkWord;
 use core::time::Duration;
 use tsumugi_core::wait::{Interrupted, Race, Reason, Wait, WaitFor, Waker};
@@ -56,24 +56,24 @@ impl Here {
     }
 
     /// As [`sleep_within`](Self::sleep_within), for a sleeper that may be handed
-    /// something: the end of the scheduler uses `stake`.
+    /// something: the end of the scheduler uses `cleanup`.
     ///
     /// # Safety
     ///
-    /// As for [`sleep_within`](Self::sleep_within). The stake is on this stack, and
-    /// may be used as long as this sleeps.
+    /// As for [`sleep_within`](Self::sleep_within). The cleanup record is on this
+    /// stack, and may be used as long as this sleeps.
     #[inline(always)]
-    pub(crate) unsafe fn sleep_staked(
+    pub(crate) unsafe fn sleep_with_cleanup(
         &self,
         reason: Reason,
         limit: Limit,
         commit: &mut dyn FnMut(Waker) -> bool,
         withdraw: &mut dyn FnMut() -> bool,
-        stake: *mut Stake,
+        cleanup: *mut CleanupRecord,
     ) -> Result<(), Interrupted> {
         // SAFETY: the caller keeps both contracts: that of the sleep, and that of the
-        // stake.
-        unsafe { staked(stake, || self.sleep_within(reason, limit, commit, withdraw)) }
+        // cleanup record.
+        unsafe { with_cleanup(cleanup, || self.sleep_within(reason, limit, commit, withdraw)) }
     }
 
     /// Runs `body`. If the end of its scheduler cuts the caller off in `body`,
@@ -88,10 +88,10 @@ impl Here {
     #[doc(hidden)]
     #[inline(always)]
     pub unsafe fn or_leave<T>(&self, leave: &mut dyn FnMut(), body: impl FnOnce() -> T) -> T {
-        let mut place = CleanupStake::new(leave);
+        let mut place = CallCleanup::new(leave);
         // SAFETY: the caller promises that `leave` may be called; the place begins with
-        // its stake.
-        unsafe { staked((&raw mut place).cast(), body) }
+        // its cleanup record.
+        unsafe { with_cleanup((&raw mut place).cast(), body) }
     }
 
     /// Sleeps with a limit that may end the sleep.

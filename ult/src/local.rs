@@ -3,7 +3,7 @@
 //! They are made on first use and stay in place until the end of the ULT or thread,
 //! when they are dropped, the youngest first.
 
-use crate::host::catch;
+use crate::host::contain;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::any::TypeId;
@@ -116,9 +116,9 @@ unsafe fn drop_all(home: *mut *mut Locals) {
         let locals = unsafe { Box::from_raw(locals) };
         for entry in locals.0.into_iter().rev() {
             // SAFETY: the value has the type that `drop` was made for, and is dropped
-            // once. A panic of a destructor is dropped too; the panic hook has
-            // reported it.
-            let _ = catch(|| unsafe { (entry.drop)(entry.value) });
+            // once. A panic of a destructor ends here, so that the other values are
+            // dropped too.
+            contain(|| unsafe { (entry.drop)(entry.value) });
         }
     }
 }

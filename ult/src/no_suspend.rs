@@ -118,6 +118,15 @@ impl fmt::Debug for NoSuspend {
 /// Runs `f` on the OS thread's value of `key`, as
 /// [`LocalKey::with`](std::thread::LocalKey::with), under a [`NoSuspend`] with the
 /// caller's place. After a suspension in `f`, the value could be another thread's.
+/// What goes in and what comes back is `Send`, because the ULT may go to another
+/// thread afterwards and the value stays:
+///
+/// ```compile_fail,E0277
+/// use std::rc::Rc;
+/// std::thread_local! { static NAME: Rc<str> = Rc::from("a name"); }
+///
+/// let of_the_thread = tsumugi_ult::with_thread_local(&NAME, Rc::clone);
+/// ```
 ///
 /// ```
 /// use std::cell::Cell;
@@ -132,9 +141,9 @@ impl fmt::Debug for NoSuspend {
 /// ```
 #[cfg(all(feature = "std", not(tsumugi_loom)))]
 #[track_caller]
-pub fn with_thread_local<T: 'static, R>(
+pub fn with_thread_local<T: 'static, R: Send>(
     key: &'static std::thread::LocalKey<T>,
-    f: impl FnOnce(&T) -> R,
+    f: impl FnOnce(&T) -> R + Send,
 ) -> R {
     let _here = NoSuspend::new();
     key.with(f)

@@ -14,6 +14,7 @@
 
 #[cfg(all(feature = "std", not(tsumugi_loom)))]
 use crate::awake::{Counted, counted};
+use crate::cleanup::CleanupRecord;
 #[cfg(all(feature = "std", not(tsumugi_loom)))]
 use crate::foreign;
 use crate::futex::{SystemFutex, os_yield};
@@ -23,7 +24,6 @@ use crate::sched::shared::SchedulerShared;
 use crate::sched::worker::SleepOutcome;
 use crate::slab::TaskSlot;
 use crate::stack::{Left, StackHead};
-use crate::stake::Stake;
 use crate::task::{SuspendRequest, Task};
 use crate::token::{FoundSleeper, ParkWord};
 use alloc::sync::Arc;
@@ -145,7 +145,31 @@ pub fn unparker() -> Unparker {
 /// `on_os_stack(move || command.status())`. The worker runs nothing else meanwhile.
 /// So `f` must not wait for a ULT of this worker; a [`join`](crate::JoinHandle::join)
 /// or a scope there panics, because it would wait for ever.
-pub fn on_os_stack<T>(f: impl FnOnce() -> T) -> T {
+///
+/// `f` runs as the OS thread, not as the ULT: the values of [`ult_local!`] in it are
+/// the thread's. So what goes in and what comes back must be `Send`. An `Rc` out of a
+/// value of the thread would go with the ULT to other threads:
+///
+/// ```compile_fail,E0277
+/// use std::rc::Rc;
+/// tsumugi_ult::ult_local! { static NAME: Rc<str> = Rc::from("a name"); }
+///
+/// let of_the_thread = tsumugi_ult::on_os_stack(|| NAME.with(Rc::clone));
+/// ```
+///
+/// And an `Rc` of the ULT would stay behind in such a value:
+///
+/// ```compile_fail,E0277
+/// use std::cell::RefCell;
+/// use std::rc::Rc;
+/// tsumugi_ult::ult_local! { static NAMES: RefCell<Vec<Rc<str>>> = RefCell::default(); }
+///
+/// let of_the_ult: Rc<str> = Rc::from("a name");
+/// tsumugi_ult::on_os_stack(move || NAMES.with(|names| names.borrow_mut().push(of_the_ult)));
+/// ```
+///
+/// [`ult_local!`]: crate::ult_local
+pub fn on_os_stack<T: Send>(f: impl FnOnce() -> T + Send) -> T {
     let Some(slot) = ult() else { return f() };
     let (mut f, mut outcome) = (Some(f), None);
     let mut call = || {
@@ -355,51 +379,53 @@ pub(crate) fn ult() -> Option<TaskSlot> {
     unsafe { current::worker()?.as_ref() }.current()
 }
 
-/// Sets the stake of the calling ULT while `body` runs, inside of the stake that is
-/// there; the end of the scheduler uses it. Only runs `body` if the caller is no ULT.
+/// Sets the cleanup record of the calling ULT while `body` runs, inside of the cleanup
+/// record that is there; the end of the scheduler uses it. Only runs `body` if the
+/// caller is no ULT.
 ///
 /// # Safety
 ///
-/// The stake is on the caller's stack, and may be used as long as this call lasts.
+/// The cleanup record is on the caller's stack, and may be used as long as this call
+/// lasts.
 #[inline(always)]
-pub(crate) unsafe fn staked<T>(stake: *mut Stake, body: impl FnOnce() -> T) -> T {
+pub(crate) unsafe fn with_cleanup<T>(cleanup: *mut CleanupRecord, body: impl FnOnce() -> T) -> T {
     // SAFETY: the running ULT is on its stack until it ends, so it has a head.
     let head = ult().map(|slot| unsafe { (*slot.as_ptr()).head().unwrap_unchecked() });
-    // SAFETY: the caller promises that the stake may be used; it is removed before this
-    // returns.
-    let _staking = head.map(|head| unsafe { Staking::new(head, stake) });
+    // SAFETY: the caller promises that the cleanup record may be used; it is removed
+    // before this returns.
+    let _scope = head.map(|head| unsafe { CleanupScope::new(head, cleanup) });
     body()
 }
 
-/// Keeps a stake set as that of the running ULT, until this is dropped.
-struct Staking<'h> {
+/// Keeps a cleanup record set as that of the running ULT, until this is dropped.
+struct CleanupScope<'h> {
     head: &'h StackHead,
-    outer: *mut Stake,
+    outer: *mut CleanupRecord,
 }
 
-impl<'h> Staking<'h> {
-    /// Sets the stake, inside of the stake that is there.
+impl<'h> CleanupScope<'h> {
+    /// Sets the cleanup record, inside of the cleanup record that is there.
     ///
     /// # Safety
     ///
-    /// Called by the ULT on the head's stack. The stake is on that stack, and may be
-    /// used until this is dropped there.
+    /// Called by the ULT on the head's stack. The cleanup record is on that stack, and
+    /// may be used until this is dropped there.
     #[inline(always)]
-    unsafe fn new(head: &'h StackHead, stake: *mut Stake) -> Self {
+    unsafe fn new(head: &'h StackHead, cleanup: *mut CleanupRecord) -> Self {
         // SAFETY: we run on the head's stack.
-        let outer = unsafe { head.set_stake(stake) };
-        // SAFETY: the caller promises that the stake may be used; the end of the
-        // scheduler looks at it only when this ULT is suspended.
-        unsafe { Stake::set_outer(stake, outer) };
+        let outer = unsafe { head.set_cleanup(cleanup) };
+        // SAFETY: the caller promises that the cleanup record may be used; the end of
+        // the scheduler looks at it only when this ULT is suspended.
+        unsafe { CleanupRecord::set_outer(cleanup, outer) };
         Self { head, outer }
     }
 }
 
-impl Drop for Staking<'_> {
+impl Drop for CleanupScope<'_> {
     #[inline(always)]
     fn drop(&mut self) {
         // SAFETY: we run on the head's stack again.
-        unsafe { self.head.set_stake(self.outer) };
+        unsafe { self.head.set_cleanup(self.outer) };
     }
 }
 

@@ -118,12 +118,13 @@ impl<T> PublicSlot<T> {
         self.seen()?;
         // Acquire: pairs with the Release in `publish`.
         let came = mutate!("offer_load_then_store":
-        self.place.swap(ptr::null_mut(), Ordering::Acquire)
-        => {
-            let came = self.place.load(Ordering::Acquire);
-            self.place.store(ptr::null_mut(), Ordering::Relaxed);
-            came
-        });
+            self.place.swap(ptr::null_mut(), Ordering::Acquire)
+            => {
+                let came = self.place.load(Ordering::Acquire);
+                self.place.store(ptr::null_mut(), Ordering::Relaxed);
+                came
+            }
+        );
         batch_of(came)
     }
 }

@@ -6,8 +6,8 @@
 //!
 //! All ULTs of a scope run on one scheduler. If a ULT of that scheduler has the
 //! scope, the end of the scheduler cuts off both, and the scope never ends. If
-//! another thread has the scope, the scope is a guest of the scheduler, which does
-//! not end before the scope: see [`guests`](crate::sched::guests).
+//! another thread has the scope, the scope is an outside scope of the scheduler, which
+//! does not end before the scope: see [`outside_scopes`](crate::sched::outside_scopes).
 //!
 //! ```text
 //!   Reserved ──spawn──► Kept ──the scope ends──► Reaping ──the ULT has──► Ended
@@ -19,14 +19,14 @@
 
 use crate::body::UltOutcome;
 use crate::builder::Builder;
-use crate::host::{self, catch, resume};
+use crate::host::{self, catch, contain, resume};
 use crate::join::{JoinHandle, ON_OS_STACK, wait_end};
 use crate::limit::Limit;
 use crate::park::{Here, ult};
 use crate::sched::Spawner;
 use crate::sched::assert_may_block;
 use crate::sched::current;
-use crate::sched::guests::GuestScope;
+use crate::sched::outside_scopes::OutsideScope;
 use crate::sched::shared::SchedulerShared;
 use crate::slab::TaskSlot;
 use crate::sync::{Condvar, Mutex};
@@ -147,14 +147,14 @@ impl Spawner {
             assert!(worker.current().is_some(), "scope: {ON_OS_STACK}");
             return run(host, f);
         }
-        let guest = GuestScope::new();
-        // SAFETY: the guest stays on this stack, and leaves below.
-        if !unsafe { shared.enter(&guest) } {
+        let outside = OutsideScope::new();
+        // SAFETY: the outside scope stays on this stack, and leaves below.
+        if !unsafe { shared.enter(&outside) } {
             return run(Host::Ended, f);
         }
         let outcome = catch(|| run(host, f));
-        // SAFETY: the guest has entered above.
-        unsafe { shared.leave(&guest) };
+        // SAFETY: the outside scope has entered above.
+        unsafe { shared.leave(&outside) };
         outcome.unwrap_or_else(|panic| resume(panic))
     }
 
@@ -163,8 +163,8 @@ impl Spawner {
     #[doc(hidden)]
     pub fn wait_for_scopes(&self) {
         let reason = Reason::new("scopes");
-        // SAFETY: the last guest to leave takes the waker out and uses it.
-        unsafe { Here.sleep(reason, &mut |waker| self.shared.guests.wait(waker)) };
+        // SAFETY: the last outside scope to leave takes the waker out and uses it.
+        unsafe { Here.sleep(reason, &mut |waker| self.shared.outside_scopes.wait(waker)) };
     }
 }
 
@@ -184,7 +184,10 @@ fn run<'env, R>(host: Host, f: impl for<'scope> FnOnce(&'scope Scope<'scope, 'en
     scope.members.drop_results();
     match outcome {
         Err(panic) => resume(panic),
-        Ok(_) if scope.panics.load(Ordering::Relaxed) > 0 => {
+        Ok(result) if scope.panics.load(Ordering::Relaxed) > 0 => {
+            // Before the panic, because a second one in the result's destructor would
+            // abort the process.
+            contain(|| drop(result));
             panic!("a ULT of the scope panicked, and its handle was not joined")
         }
         Ok(result) => result,
@@ -257,8 +260,10 @@ impl<T> ScopedJoinHandle<'_, T> {
         let slot = self.members.take(self.index);
         // SAFETY: the slot stands for the handle that `spawn_with` had.
         let handle = unsafe { JoinHandle::<UltOutcome<T>>::from_slot(slot) };
-        let outcome = handle.join().flatten();
-        if outcome.as_ref().is_err_and(|panic| !panic.is::<crate::Cancelled>()) {
+        // The ULT catches each panic of its function, and counts it: an error here says
+        // that the ULT was cut off.
+        let outcome = handle.join()?;
+        if outcome.is_err() {
             // The caller has the panic now, so the scope does not count it.
             self.panics.fetch_sub(1, Ordering::Relaxed);
         }

@@ -78,11 +78,12 @@ impl ParkWord {
     pub(crate) fn begin(&self) -> bool {
         // Release: `unpark` must see the waker, if one was left.
         let asleep = mutate!("park_no_second_look":
-        self.0.compare_exchange(EMPTY, PARKED, Ordering::Release, Ordering::Relaxed).is_ok()
-        => {
-            self.0.store(PARKED, Ordering::Release);
-            true
-        });
+            self.0.compare_exchange(EMPTY, PARKED, Ordering::Release, Ordering::Relaxed).is_ok()
+            => {
+                self.0.store(PARKED, Ordering::Release);
+                true
+            }
+        );
         if !asleep {
             self.take_after_all();
         }

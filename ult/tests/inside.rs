@@ -4,12 +4,13 @@ mod common;
 
 use common::scheduler;
 use serde_json::Value;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tsumugi_core::stats::Counter;
 use tsumugi_core::wait::{Reason, Wait, Waker};
-use tsumugi_ult::inside::Stuck;
+use tsumugi_ult::inside::{Recording, Stuck};
 use tsumugi_ult::sync::{Mutex, Semaphore, channel};
 use tsumugi_ult::{Builder, Here, UltState, park, spawn, unparker, yield_now};
 
@@ -312,6 +313,22 @@ fn a_trace_names_ended_ults_and_those_from_outside() {
     let mut text = Vec::new();
     recording.stop().write_chrome(&mut text).unwrap();
     assert!(!String::from_utf8(text).unwrap().contains("early"));
+}
+
+#[test]
+fn a_trace_of_more_events_than_there_can_be_is_refused() {
+    let scheduler = scheduler(1, 8);
+    let spawner = scheduler.spawner();
+    for events in [Recording::MAX_EVENTS + 1, 1 << 50, usize::MAX / 32, usize::MAX] {
+        let refused = catch_unwind(AssertUnwindSafe(|| spawner.trace(events))).unwrap_err();
+        assert_eq!(
+            refused.downcast_ref::<String>().unwrap(),
+            &format!("trace: {events} events of each worker, but at most 16777216")
+        );
+    }
+    for events in [0, 1] {
+        assert!(spawner.trace(events).is_some());
+    }
 }
 
 #[test]

@@ -9,8 +9,8 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use tsumugi_ult::sync::Flag;
 use tsumugi_ult::{
-    Builder, Config, Guards, Progress, Scheduler, StackArea, StartError, on_os_stack, spawn,
-    yield_now,
+    Builder, Config, Guards, Progress, Scheduler, StackArea, StartError, callback, on_os_stack,
+    spawn, yield_now,
 };
 
 /// Runs test `name` of this program again, with `TSUMUGI_CHILD` set.
@@ -48,7 +48,7 @@ fn an_overflow_is_named() {
         // On a stack of its own, not on the stack of main.
         config.inline_bytes = usize::MAX;
         config.guards = match what.as_str() {
-            "guard" => Guards::Pages(8192),
+            "guard" | "callback" => Guards::Pages(8192),
             "group" => Guards::Groups(1),
             "member" => Guards::Groups(4),
             _ => Guards::Canaries,
@@ -57,10 +57,19 @@ fn an_overflow_is_named() {
             // The canary of the digger is at the top of the other ULT's stack.
             let below = spawn(yield_now);
             yield_now();
-            let digger = Builder::new().name("digger").spawn(|| {
+            let calls_back = what == "callback";
+            let digger = Builder::new().name("digger").spawn(move || {
                 // 16 KiB and a little more: a canary does not stop the access.
                 let depth = (16 << 10) / size_of_dig() + 2;
-                std::hint::black_box(dig(depth));
+                let digs = || std::hint::black_box(dig(depth));
+                // A callback in a callback, after another one has ended.
+                if calls_back {
+                    callback(|| {
+                        callback(|| ());
+                        callback(digs);
+                    });
+                }
+                digs();
                 yield_now();
             });
             digger.join().unwrap();
@@ -71,6 +80,7 @@ fn an_overflow_is_named() {
     // The first stack of each group has a guard page; the digger has the second stack.
     let cases = [
         ("guard", libc::SIGSEGV),
+        ("callback", libc::SIGSEGV),
         ("group", libc::SIGSEGV),
         ("member", libc::SIGABRT),
         ("canary", libc::SIGABRT),

@@ -352,3 +352,71 @@ fn futures_send_and_receive_and_lose_nothing() {
         assert_eq!(receiver.try_recv(), Ok(3));
     });
 }
+
+/// The clone and the drop of a waker may run any code, also calls on the channel that has it.
+#[test]
+fn a_waker_may_use_its_channel_when_it_is_dropped() {
+    struct Uses(channel::Sender<u32>, channel::Receiver<u32>, Arc<AtomicUsize>);
+    impl std::task::Wake for Uses {
+        fn wake(self: Arc<Self>) {}
+    }
+    impl Drop for Uses {
+        fn drop(&mut self) {
+            assert_eq!(self.0.len() + self.1.len(), 2 * self.0.len());
+            self.2.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+    let dropped = Arc::new(AtomicUsize::new(0));
+    let (sender, receiver) = channel::bounded::<u32>(1);
+    let uses = || {
+        let uses = Uses(sender.clone(), receiver.clone(), dropped.clone());
+        std::task::Waker::from(Arc::new(uses))
+    };
+    fn poll<F: Future>(future: std::pin::Pin<&mut F>, waker: std::task::Waker) -> bool {
+        future.poll(&mut std::task::Context::from_waker(&waker)).is_ready()
+    }
+    let count = || dropped.swap(0, Ordering::SeqCst);
+
+    // Replaced by a later poll, by one that finds the future served, and dropped with it.
+    let mut receives = Box::pin(receiver.recv_async());
+    assert!(!poll(receives.as_mut(), uses()) && !poll(receives.as_mut(), uses()));
+    assert_eq!(count(), 1);
+    sender.send(1).unwrap();
+    assert!(poll(receives.as_mut(), uses()));
+    assert_eq!(count(), 2);
+    let mut given_up = Box::pin(receiver.recv_async());
+    assert!(!poll(given_up.as_mut(), uses()));
+    drop(given_up);
+    assert_eq!(count(), 1);
+
+    // The same for a future that sends.
+    sender.send(2).unwrap();
+    let mut sends = Box::pin(sender.send_async(3));
+    assert!(!poll(sends.as_mut(), uses()) && !poll(sends.as_mut(), uses()));
+    assert_eq!(count(), 1);
+    assert_eq!((receiver.recv(), receiver.recv()), (Ok(2), Ok(3)));
+    assert!(poll(sends.as_mut(), uses()));
+    assert_eq!(count(), 2);
+    sender.send(4).unwrap();
+    let mut given_up = Box::pin(sender.send_async(5));
+    assert!(!poll(given_up.as_mut(), uses()));
+    drop(given_up);
+    assert_eq!(count(), 1);
+}
+
+#[test]
+fn a_latch_that_cannot_count_down_stays_as_it_is() {
+    for (count, by) in [(0, 1), (1, 2), (3, usize::MAX)] {
+        let latch = Latch::new(count);
+        let counts = std::panic::AssertUnwindSafe(|| latch.count_down(by));
+        let refused = std::panic::catch_unwind(counts).unwrap_err();
+        assert_eq!(
+            refused.downcast_ref::<String>().unwrap(),
+            &format!("a latch with {count} left was counted down by {by}")
+        );
+        assert_eq!((latch.count(), latch.is_open()), (count, count == 0));
+        latch.count_down(0);
+        latch.count_down(count);
+        latch.wait();
+    }
+}

@@ -272,7 +272,7 @@ fn a_refused_commit_continues_at_once() {
 fn a_callback_that_blocks_panics_with_a_message() {
     let all = || {
         let limit = Duration::from_millis(1);
-        let blocked = |what: &str, call: &dyn Fn()| {
+        let blocked = |what: &str, call: &(dyn Fn() + Sync)| {
             let callback = || tsumugi_ult::callback(call);
             let refused = std::panic::catch_unwind(std::panic::AssertUnwindSafe(callback));
             let payload = refused.unwrap_err();

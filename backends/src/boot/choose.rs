@@ -16,7 +16,7 @@ use tsumugi_core::mem::Rank;
 /// The way that was chosen.
 pub struct Boot {
     /// The name of the way.
-    pub way: BootMethod,
+    pub method: BootMethod,
     /// The bootstrap itself.
     pub bootstrap: Box<dyn OpenBootstrap>,
     /// How long ranks wait for each other.
@@ -38,7 +38,7 @@ pub enum ChooseError {
     /// The bootstrap cannot be opened.
     Boot {
         /// The way.
-        way: BootMethod,
+        method: BootMethod,
         /// The error.
         error: BootError,
     },
@@ -79,8 +79,8 @@ pub fn is_rank() -> bool {
 ///   library or the system returns an error.
 pub fn choose_by(lookup: Lookup<'_>) -> Result<Option<Boot>, ChooseError> {
     let limit = env::limit(lookup).map_err(ChooseError::Env)?;
-    let closed = |way| move |error| ChooseError::Boot { way, error };
-    let (way, bootstrap): (BootMethod, Box<dyn OpenBootstrap>) = match env::find(lookup)? {
+    let closed = |method| move |error| ChooseError::Boot { method, error };
+    let (method, bootstrap): (BootMethod, Box<dyn OpenBootstrap>) = match env::find(lookup)? {
         BootEnv::NotARank | BootEnv::Tcp { size: 1, .. } => return Ok(None),
         BootEnv::Pmi { fd, rank, size } => {
             let fd = inherited(fd).map_err(closed(BootMethod::Pmi))?;
@@ -90,24 +90,25 @@ pub fn choose_by(lookup: Lookup<'_>) -> Result<Option<Boot>, ChooseError> {
         BootEnv::Pmix => {
             (BootMethod::Pmix, Box::new(Pmix::new(lookup).map_err(closed(BootMethod::Pmix))?))
         }
-        BootEnv::Tcp { way, rank, size, addresses } => {
+        BootEnv::Tcp { method, rank, size, addresses } => {
             let word = lookup(env::SECRET).unwrap_or_default();
             let secret = Secret::new(&word).ok_or(ChooseError::Secret)?;
-            let server = match (way, rank) {
+            let server = match (method, rank) {
                 (BootMethod::Server, _) | (_, 1..) => None,
                 _ => Some(serve(&addresses, size, &secret, limit)?),
             };
             let client = Client::new(Rank(rank), size, addresses, secret, limit);
-            let client = client.map_err(closed(way))?;
-            let client = if way == BootMethod::Server { client } else { client.served_by(Rank(0)) };
+            let client = client.map_err(closed(method))?;
+            let client =
+                if method == BootMethod::Server { client } else { client.served_by(Rank(0)) };
             let client = match server {
                 Some(server) => client.with_server(server),
                 None => client,
             };
-            (way, Box::new(client))
+            (method, Box::new(client))
         }
     };
-    Ok(Some(Boot { way, bootstrap, limit }))
+    Ok(Some(Boot { method, bootstrap, limit }))
 }
 
 /// Starts the server of rank 0, at the first of its addresses that this machine
@@ -155,7 +156,7 @@ impl From<EnvError> for ChooseError {
 
 impl fmt::Debug for Boot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Boot({}, {} of {})", self.way, self.bootstrap.rank(), self.bootstrap.size())
+        write!(f, "Boot({}, {} of {})", self.method, self.bootstrap.rank(), self.bootstrap.size())
     }
 }
 
@@ -178,8 +179,8 @@ impl fmt::Display for ChooseError {
                 let error = io::Error::from_raw_os_error(*errno);
                 write!(f, "rank 0 cannot listen at its address: {error} ({} sets it)", env::MASTER)
             }
-            Self::Boot { way, error } => {
-                write!(f, "this rank cannot find the other ranks by {way}: {error}")
+            Self::Boot { method, error } => {
+                write!(f, "this rank cannot find the other ranks by {method}: {error}")
             }
         }
     }

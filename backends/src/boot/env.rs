@@ -16,6 +16,7 @@
 
 use std::fmt;
 use std::time::Duration;
+use tsumugi_core::boot::JOB_RANKS_MAX;
 use tsumugi_core::excerpt::Excerpt;
 
 /// How ranks find each other.
@@ -58,7 +59,7 @@ pub enum BootEnv {
     /// Rank and size, and the addresses of a server.
     Tcp {
         /// The way, with the launcher that set the variables.
-        way: BootMethod,
+        method: BootMethod,
         /// This rank.
         rank: u32,
         /// The number of ranks.
@@ -71,12 +72,12 @@ pub enum BootEnv {
 
 impl BootEnv {
     /// The way that this is.
-    pub fn way(&self) -> BootMethod {
+    pub fn method(&self) -> BootMethod {
         match self {
             Self::NotARank => BootMethod::Alone,
             Self::Pmi { .. } => BootMethod::Pmi,
             Self::Pmix => BootMethod::Pmix,
-            Self::Tcp { way, .. } => *way,
+            Self::Tcp { method, .. } => *method,
         }
     }
 }
@@ -237,24 +238,24 @@ const LAUNCHERS: &[Launcher] = &[
 impl Launcher {
     fn found(&self, lookup: Lookup<'_>) -> Result<BootEnv, EnvError> {
         let (rank, size) = rank_of_size(lookup, self.rank, self.size)?;
-        let way = BootMethod::Master(self.name);
+        let method = BootMethod::Master(self.name);
         let addresses = match (lookup(MASTER), size) {
             (_, 1) => Vec::new(),
             (Some(text), _) => list(MASTER, &text)?,
             (None, _) => vec![(self.master)(lookup)?],
         };
-        Ok(BootEnv::Tcp { way, rank, size, addresses })
+        Ok(BootEnv::Tcp { method, rank, size, addresses })
     }
 }
 
 fn own(lookup: Lookup<'_>) -> Result<BootEnv, EnvError> {
     let (rank, size) = rank_of_size(lookup, RANK, SIZE)?;
-    let (way, name) = match lookup(SERVER) {
+    let (method, name) = match lookup(SERVER) {
         Some(_) => (BootMethod::Server, SERVER),
         None => (BootMethod::Master("TSUMUGI_RANK"), MASTER),
     };
     let addresses = list(name, &lookup(name).unwrap_or_default())?;
-    Ok(BootEnv::Tcp { way, rank, size, addresses })
+    Ok(BootEnv::Tcp { method, rank, size, addresses })
 }
 
 /// The address for torchrun. If torchrun's agent listens on the port itself, the
@@ -321,7 +322,7 @@ fn rank_of_size(
     rank: &'static str,
     size: &'static str,
 ) -> Result<(u32, u32), EnvError> {
-    let (rank, size) = (number(lookup, rank, u32::MAX)?, number(lookup, size, RANKS_MAX)?);
+    let (rank, size) = (number(lookup, rank, u32::MAX)?, number(lookup, size, JOB_RANKS_MAX)?);
     if rank < size { Ok((rank, size)) } else { Err(EnvError::Size { rank, size }) }
 }
 
@@ -405,7 +406,6 @@ const MASTER_ADDR: &str = "MASTER_ADDR";
 const MASTER_PORT: &str = "MASTER_PORT";
 /// Default of [`SECONDS`]: some launchers start thousands of processes.
 pub const SECONDS_DEFAULT: u32 = 60;
-const RANKS_MAX: u32 = 1 << 24;
 const ADDRESSES_MAX: usize = 16;
 
 /// The variables in which launchers report how many ranks are on this node:

@@ -29,15 +29,22 @@ impl<F: FnMut(&[u8], &mut [u8]) -> bool> Given<F> {
     ///
     /// # Errors
     ///
-    /// [`BootError::NoSuchRank`], if `rank` is not below `size`.
+    /// - [`BootError::TooManyRanks`]: `size` is above [`JOB_RANKS_MAX`](tsumugi_core::boot::JOB_RANKS_MAX).
+    /// - [`BootError::NoSuchRank`]: `rank` is not below `size`.
     pub fn new(rank: Rank, size: u32, allgather: F) -> Result<Self, BootError> {
+        BootError::check_size(size)?;
         BootError::check_rank(rank, size)?;
         let (cards, ends, own) = (Vec::new(), Vec::new(), Vec::new());
         Ok(Self { rank, size, allgather, cards, ends, own })
     }
 
     fn gather(&mut self, own: &[u8]) -> Result<Vec<u8>, BootError> {
-        let mut all = vec![0; own.len() * self.size as usize];
+        let bytes = own.len() * self.size as usize;
+        let mut all = Vec::new();
+        let what = "memory for the cards of all ranks";
+        all.try_reserve_exact(bytes)
+            .map_err(|_| BootError::System { what, errno: libc::ENOMEM })?;
+        all.resize(bytes, 0);
         match (self.allgather)(own, &mut all) {
             true => Ok(all),
             false => Err(BootError::Disconnected),
@@ -114,6 +121,7 @@ impl<F> std::fmt::Debug for Given<F> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tsumugi_core::boot::JOB_RANKS_MAX;
 
     #[test]
     fn one_rank_gathers_from_itself() {
@@ -128,6 +136,17 @@ mod tests {
         given.barrier().unwrap();
         assert_eq!(given.card(Rank(0), &mut card), Ok(4));
         assert_eq!(&card[..4], b"silk");
+    }
+
+    #[test]
+    fn a_job_that_is_too_large_is_refused_with_the_limit() {
+        let given = |size| Given::new(Rank(0), size, |_: &[u8], _: &mut [u8]| true).map(drop);
+        assert_eq!(given(JOB_RANKS_MAX), Ok(()));
+        for size in [JOB_RANKS_MAX + 1, u32::MAX] {
+            assert_eq!(given(size), Err(BootError::TooManyRanks { size }));
+        }
+        let told = given(u32::MAX).unwrap_err().to_string();
+        assert_eq!(told, "a job has at most 16777216 ranks, on all nodes together, not 4294967295");
     }
 
     #[test]

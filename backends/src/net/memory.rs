@@ -260,7 +260,7 @@ impl CachedRegion {
         align: u64,
     ) -> Result<RemoteBuffer, AddrError> {
         if bytes > self.bytes || addr.offset > self.bytes - bytes {
-            return Err(AddrError::OutOfRange { addr, bytes, region_bytes: self.bytes });
+            return Err(AddrError::OutOfRange { addr, bytes, region_bytes: Some(self.bytes) });
         }
         if self.access & need as u32 != need as u32 {
             return Err(AddrError::ReadOnly { addr });

@@ -41,7 +41,7 @@
 //! processor lose each other's updates of the same word. Therefore
 //! [`Capabilities::device_atomics`] is false, every word has one agent, and an
 //! operation that this device does not support ([`AddrError::Unsupported`]) is
-//! emulated by the target's processor (an *errand*).
+//! emulated by the target's processor (an *emulated operation*).
 //!
 //! [`Capabilities::device_atomics`]: tsumugi_core::backend::Capabilities
 //! [`AddrError::Unsupported`]: tsumugi_core::mem::AddrError::Unsupported

@@ -65,7 +65,7 @@ struct Member {
     access: WindowAccess,
     slots: [NodeSlot; 1],
     node: NodeId,
-    door: RankMembership,
+    membership: RankMembership,
     vertices: Vec<Vertex>,
     key: RegionKey,
     is_pausing: bool,
@@ -119,7 +119,7 @@ impl World {
                 access: WindowAccess::new(plan),
                 slots: [NodeSlot::default()],
                 node: NodeId::NONE,
-                door: RankMembership::new(&plan, rank),
+                membership: RankMembership::new(&plan, rank),
                 vertices: tree.vertices_of(rank).map(|id| Vertex::new(tree, id)).collect(),
                 key,
                 is_pausing: false,
@@ -212,7 +212,7 @@ impl Member {
     fn begin(&mut self, rank: Rank, want: Want) {
         let mut pool = NodePool::new(rank, &mut self.slots);
         self.node = pool.try_take(|_| 0).expect("the member has released its node");
-        self.access.begin(&mut self.door, want, self.node).expect("the member holds nothing");
+        self.access.begin(&mut self.membership, want, self.node).expect("the member holds nothing");
     }
 
     fn handle(&mut self, node: &SimNode<'_>, event: SimEvent, tally: &mut Tally) {
@@ -222,7 +222,7 @@ impl Member {
                 match who {
                     0 => {
                         let id = StepId::from_bits(id);
-                        self.access.handle_completed(&mut self.door, id, done.result);
+                        self.access.handle_completed(&mut self.membership, id, done.result);
                     }
                     _ => {
                         let vertex = &mut self.vertices[who as usize - 1];
@@ -232,7 +232,7 @@ impl Member {
             }
             SimEvent::Timer(_) => {
                 self.is_pausing = false;
-                self.access.handle_wake(&mut self.door, 0);
+                self.access.handle_wake(&mut self.membership, 0);
             }
             _ => {}
         }
@@ -249,14 +249,14 @@ impl Member {
             }
         }
         loop {
-            if let Some(waiting) = self.access.waits_for(&self.door) {
+            if let Some(waiting) = self.access.waits_for(&self.membership) {
                 match waiting {
                     AccessWait::Word(word, until) => {
                         let value = node
                             .load(self.key, word.offset)
                             .expect("the word lies in the node's own memory");
                         if until.holds(value) {
-                            self.access.handle_wake(&mut self.door, value);
+                            self.access.handle_wake(&mut self.membership, value);
                         }
                     }
                     AccessWait::Pause(ns) if !self.is_pausing => {
@@ -266,7 +266,7 @@ impl Member {
                     AccessWait::Pause(_) => {}
                 }
             }
-            if let Some((step, op)) = self.access.poll_op(&mut self.door) {
+            if let Some((step, op)) = self.access.poll_op(&mut self.membership) {
                 tally.post(node, &op.tagged(Tag::from_bits(step.to_bits().into())));
             }
             let Some(want) = self.want else { return };
@@ -275,7 +275,7 @@ impl Member {
                 Some(Err(error)) => panic!("{want:?}: {error}"),
                 Some(Ok(())) if self.access.is_held() => {
                     self.held_at = node.busy_until();
-                    self.access.release(&mut self.door);
+                    self.access.release(&mut self.membership);
                 }
                 Some(Ok(())) => {
                     NodePool::new(node.rank(), &mut self.slots).release(self.node, false);

@@ -44,7 +44,7 @@ pub fn rank(
     names: &[&'static str],
     measure: &MeasureArgs,
 ) -> Result<Vec<Measured>, Failure> {
-    let is_far = |rank: &Rank| rt.neighbours().all(|near| near != *rank);
+    let is_remote = |rank: &Rank| rt.neighbours().all(|near| near != *rank);
     // The result is the same at all ranks: if all are near one rank, no rank has
     // another node.
     if rt.neighbours().count() == rt.size() as usize {
@@ -54,7 +54,7 @@ pub fn rank(
     rt.barrier()?;
     let mut measured = Vec::new();
     if rt.rank() == Rank(0) {
-        let peer = rt.ranks().find(is_far).expect("the job has a rank on another node");
+        let peer = rt.ranks().find(is_remote).expect("the job has a rank on another node");
         let (words, bytes) = (words.at(peer, 0), bytes.at(peer, 0));
         for name in names {
             measured.push(one(rt, name, words, bytes, measure)?);

@@ -11,16 +11,16 @@ use crate::time::Instant;
 impl AmMachine<'_> {
     /// Takes the death of a rank: the machine takes nothing from it and sends
     /// nothing to it any more.
-    pub(super) fn lose(&mut self, rank: PeerIndex) {
-        let Some(peer) = self.tables.peers.get_mut(rank.0 as usize) else { return };
-        if core::mem::replace(&mut peer.lost, true) {
+    pub(super) fn lose(&mut self, peer: PeerIndex) {
+        let Some(record) = self.tables.peers.get_mut(peer.0 as usize) else { return };
+        if core::mem::replace(&mut record.lost, true) {
             return;
         }
-        peer.due = 0;
+        record.due = 0;
         self.has_room = true;
         for index in 0..self.tables.calls.len() {
             let call = &mut self.tables.calls[index];
-            if call.to != rank {
+            if call.to != peer {
                 continue;
             }
             match call.state {

@@ -58,7 +58,7 @@ pub struct CollContext<'a, L: LoadStore + ?Sized> {
     /// another node.
     pub execute: &'a RemoteExecute<'a>,
     /// Wakes this rank's sleepers.
-    pub lot: &'a ParkingLot,
+    pub parking_lot: &'a ParkingLot,
     /// The table in which this rank waits for a word.
     pub waiters: &'a Waiters,
     /// How the calling thread sleeps.
@@ -207,7 +207,7 @@ impl Team {
         // SAFETY: `local` returned an address with 8 accessible bytes, registered
         // words are aligned, and all accesses to them are atomic.
         let word = unsafe { at.cast::<AtomicU64>().as_ref() };
-        part.waiters.wait(part.lot, word, Until::AtLeast(count), part.wait)
+        part.waiters.wait(part.parking_lot, word, Until::AtLeast(count), part.wait)
     }
 }
 

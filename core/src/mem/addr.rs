@@ -234,7 +234,7 @@ impl<T: Plain> Remote<T> {
     /// The bytes at `addr`, taken as a `T`. Every operation checks that the address
     /// is valid: range, alignment, key and rank. The address never names a region
     /// that the runtime keeps for itself, whatever the key: operations then return
-    /// [`AddrError::StaleKey`].
+    /// [`StaleKey`](crate::mem::AddrError::StaleKey).
     #[inline(always)]
     pub const fn new(addr: RemoteAddr) -> Self {
         Self::of_any(RemoteAddr { key: addr.key.of_user(), ..addr })
@@ -263,8 +263,8 @@ impl<T: Plain> Remote<T> {
 
     /// The `T` that is `count` further on. If that is 2^63 bytes or more from the
     /// start of the region, the address names no byte, as after [`RemoteAddr::add`]:
-    /// the operation that uses the address returns [`AddrError::OutOfRange`], which
-    /// names `count`.
+    /// the operation that uses the address returns
+    /// [`OutOfRange`](crate::mem::AddrError::OutOfRange), which names `count`.
     #[must_use]
     #[inline(always)]
     pub const fn add(self, count: u64) -> Self {
@@ -285,98 +285,6 @@ impl<T> fmt::Debug for Remote<T> {
         write!(f, "Remote<{}>({})", core::any::type_name::<T>(), self.addr)
     }
 }
-
-/// Why a call refused an address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum AddrError {
-    /// A job of `size` ranks has no such rank.
-    NoSuchRank {
-        /// The rank that the caller named.
-        rank: Rank,
-        /// Ranks of the job.
-        size: u32,
-    },
-    /// The key names no region, a region that was unregistered, or a region that this
-    /// access may not use: one that only its owner or only the device accesses.
-    StaleKey {
-        /// The address that the caller gave.
-        addr: RemoteAddr,
-    },
-    /// Some of the bytes lie outside the region.
-    OutOfRange {
-        /// The address that the caller gave.
-        addr: RemoteAddr,
-        /// The length of the access.
-        bytes: u64,
-        /// The length of the region.
-        region_bytes: u64,
-    },
-    /// A typed or atomic access that is not naturally aligned.
-    Unaligned {
-        /// The address that the caller gave.
-        addr: RemoteAddr,
-        /// The alignment that the access needs.
-        align: u64,
-    },
-    /// A write to a region that is registered for reading only.
-    ReadOnly {
-        /// The address that the caller gave.
-        addr: RemoteAddr,
-    },
-    /// The rank has died.
-    PeerLost {
-        /// The dead rank.
-        rank: Rank,
-    },
-    /// Memory of another rank, where only this rank's own is allowed.
-    NotOwn {
-        /// The address that the caller gave.
-        addr: RemoteAddr,
-    },
-    /// The network device by which the rank is reached does not support the operation.
-    Unsupported {
-        /// The address that the caller gave.
-        addr: RemoteAddr,
-    },
-    /// The rank is on another node, and this path does not leave the node.
-    OtherNode {
-        /// The rank on the other node.
-        rank: Rank,
-    },
-}
-
-impl fmt::Display for AddrError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoSuchRank { rank, size } => {
-                write!(f, "{rank} does not exist: the job has {size} ranks")
-            }
-            Self::StaleKey { addr } => {
-                write!(f, "{addr}: no region is registered under this key, or not for this access")
-            }
-            Self::OutOfRange { addr, bytes, region_bytes } => {
-                write!(f, "{addr}: {bytes} bytes do not fit in a region of {region_bytes} bytes")
-            }
-            Self::Unaligned { addr, align } => write!(f, "{addr}: not aligned to {align} bytes"),
-            Self::ReadOnly { addr } => write!(f, "{addr}: the region is registered read-only"),
-            Self::PeerLost { rank } => write!(f, "{rank} has died"),
-            Self::NotOwn { addr } => {
-                write!(
-                    f,
-                    "{addr}: the word belongs to another rank; only its owner can wait for it"
-                )
-            }
-            Self::Unsupported { addr } => {
-                write!(f, "{addr}: the network device does not support the operation")
-            }
-            Self::OtherNode { rank } => {
-                write!(f, "{rank} is on another node, which this path does not reach")
-            }
-        }
-    }
-}
-
-impl core::error::Error for AddrError {}
 
 /// Offsets from this value on name no byte.
 const BEYOND: u64 = 1 << 63;

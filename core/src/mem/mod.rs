@@ -18,9 +18,11 @@
 mod rank;
 mod plain;
 mod addr;
+mod addr_error;
 mod region;
 
-pub use addr::{AddrError, Agent, LocalAddr, Overflow, RegionKey, Remote, RemoteAddr};
+pub use addr::{Agent, LocalAddr, Overflow, RegionKey, Remote, RemoteAddr};
+pub use addr_error::AddrError;
 pub use plain::{Plain, Width, Word};
 pub use rank::{LocalRank, PeerIndex, Rank};
 pub use region::{Access, Need, Region, RegionTable, RegisterError};

@@ -374,7 +374,7 @@ impl<const N: usize> RegionTable<N> {
         let slot = &self.slots[addr.key.index()];
         let region_bytes = slot.bytes.load(Ordering::Relaxed);
         if bytes > region_bytes || addr.offset > region_bytes - bytes {
-            return AddrError::OutOfRange { addr, bytes, region_bytes };
+            return AddrError::OutOfRange { addr, bytes, region_bytes: Some(region_bytes) };
         }
         match slot.access.load(Ordering::Relaxed) {
             0 => AddrError::StaleKey { addr },

@@ -19,10 +19,10 @@ impl MessageMachine<'_> {
     #[inline]
     pub(super) fn drain<W: LaneTransport>(&mut self, wire: &mut W, from: usize) -> bool {
         // Read before the lane is looked at: see `mirror`.
-        let Some(peer) = self.tables.peers.get(from) else { return false };
-        let taken_there = peer.taken_there;
-        let rank = PeerIndex(from as u32);
-        if wire.peek(rank).is_none() {
+        let Some(record) = self.tables.peers.get(from) else { return false };
+        let taken_there = record.taken_there;
+        let peer = PeerIndex(from as u32);
+        if wire.peek(peer).is_none() {
             self.drop_log(from, taken_there);
             self.answer_starved(wire, from);
             return false;
@@ -33,13 +33,13 @@ impl MessageMachine<'_> {
         let mut left = self.shape.lines + 1;
         while left > 0 {
             left -= self.take_run(wire, from, left);
-            let Some(packet) = wire.peek(rank) else {
+            let Some(packet) = wire.peek(peer) else {
                 self.drop_log(from, taken_there);
                 break;
             };
             if left > 0 {
                 self.take_packet(wire, from, &packet);
-                wire.pop(rank);
+                wire.pop(peer);
                 left -= 1;
             }
         }
@@ -55,19 +55,19 @@ impl MessageMachine<'_> {
     /// them.
     #[inline(always)]
     pub(super) fn settle<W: LaneTransport>(&mut self, wire: &mut W, from: usize) {
-        let rank = PeerIndex(from as u32);
-        let untold = wire.untold(rank);
-        let is_starved = wire.is_starved(rank);
-        let peer = &mut self.tables.peers[from];
-        if !peer.credits_due {
-            peer.credits_due = true;
+        let peer = PeerIndex(from as u32);
+        let untold = wire.untold(peer);
+        let is_starved = wire.is_starved(peer);
+        let record = &mut self.tables.peers[from];
+        if !record.credits_due {
+            record.credits_due = true;
             self.credits_due.push(self.tables.peers, from);
         }
-        let peer = &mut self.tables.peers[from];
-        let matched = peer.here.matched.wrapping_sub(peer.told.matched);
+        let record = &mut self.tables.peers[from];
+        let matched = record.here.matched.wrapping_sub(record.told.matched);
         let is_much = untold >= self.shape.lines / 4
             || matched >= self.shape.quota.div_ceil(4)
-            || peer.here.slots != peer.told.slots;
+            || record.here.slots != record.told.slots;
         if is_much || is_starved && self.owes(wire, from) {
             self.return_credits(wire, from);
         }
@@ -152,17 +152,17 @@ impl MessageMachine<'_> {
         from: usize,
         most: u32,
     ) -> u32 {
-        let rank = PeerIndex(from as u32);
+        let peer = PeerIndex(from as u32);
         let requests = &mut *self.tables.requests;
-        let peer = &mut self.tables.peers[from];
-        let mut next = peer.posted.first();
-        if peer.held > 0 || !self.any_posted.is_empty() || !self.boards.is_empty() {
+        let record = &mut self.tables.peers[from];
+        let mut next = record.posted.first();
+        if record.held > 0 || !self.any_posted.is_empty() || !self.boards.is_empty() {
             next = None;
         }
         let mut taken = 0;
         while taken < most
             && let Some(post) = next
-            && let Some(packet) = wire.peek(rank)
+            && let Some(packet) = wire.peek(peer)
         {
             let entry = &mut requests[post];
             let label = Label { context: packet.context, tag: packet.tag };
@@ -171,9 +171,9 @@ impl MessageMachine<'_> {
                 break;
             }
             let len = packet.inline_len();
-            wire.deliver(rank, entry.at, len.min(entry.len));
-            wire.pop(rank);
-            entry.source = rank.0;
+            wire.deliver(peer, entry.at, len.min(entry.len));
+            wire.pop(peer);
+            entry.source = peer.0;
             entry.found_tag = label.tag;
             entry.size = len;
             entry.state = RequestState::Ended;
@@ -186,10 +186,10 @@ impl MessageMachine<'_> {
             taken += 1;
         }
         if taken > 0 {
-            peer.posted.cut(requests, next);
-            peer.unoffered -= taken;
-            peer.here.taken = peer.here.taken.wrapping_add(taken);
-            peer.here.matched = peer.here.matched.wrapping_add(taken);
+            record.posted.cut(requests, next);
+            record.unoffered -= taken;
+            record.here.taken = record.here.taken.wrapping_add(taken);
+            record.here.matched = record.here.matched.wrapping_add(taken);
             self.under_way -= taken;
         }
         taken
@@ -197,14 +197,14 @@ impl MessageMachine<'_> {
 
     #[inline(always)]
     fn take_packet<W: LaneTransport>(&mut self, wire: &mut W, from: usize, packet: &Packet) {
-        let rank = PeerIndex(from as u32);
+        let peer = PeerIndex(from as u32);
         if packet.has(Packet::OFFER) {
-            let offer = wire.offer(rank);
+            let offer = wire.offer(peer);
             self.offered(from, offer);
         }
         if packet.kind.is_message() {
-            let peer = &mut self.tables.peers[from];
-            peer.here.taken = peer.here.taken.wrapping_add(1);
+            let record = &mut self.tables.peers[from];
+            record.here.taken = record.here.taken.wrapping_add(1);
             if self.has_board() {
                 return self.take_locked(wire, from, packet);
             }

@@ -151,13 +151,13 @@ impl<'t> NodeLanes<'t> {
     }
 
     #[inline(always)]
-    fn from(&mut self, rank: PeerIndex) -> &mut LaneFromPeer {
-        self.ends[rank.0 as usize].from.as_mut().expect("each peer has a receiving end")
+    fn from(&mut self, peer: PeerIndex) -> &mut LaneFromPeer {
+        self.ends[peer.0 as usize].from.as_mut().expect("each peer has a receiving end")
     }
 
     #[inline(always)]
-    fn to(&mut self, rank: PeerIndex) -> &mut LaneToPeer {
-        self.ends[rank.0 as usize].to.as_mut().expect(CONNECTED)
+    fn to(&mut self, peer: PeerIndex) -> &mut LaneToPeer {
+        self.ends[peer.0 as usize].to.as_mut().expect(CONNECTED)
     }
 
     /// Calls `each` for each slot of a set that has bytes: with the slot's

@@ -170,7 +170,7 @@ impl MessageMachine<'_> {
         let index = self.request_of(out, RequestState::Pushing);
         let request = &mut self.tables.requests[index];
         request.remote = id;
-        request.far = Some(at);
+        request.peer_at = Some(at);
         request.size = len;
         self.jobs.push(self.tables.requests, index);
         Launched::Running(index)

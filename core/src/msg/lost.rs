@@ -15,31 +15,31 @@ impl MessageMachine<'_> {
     ///
     /// Buffers that are being copied from or to the rank are in use until
     /// [`job_done`](Self::job_done).
-    pub fn lost<W: LaneTransport>(&mut self, wire: &mut W, rank: PeerIndex) {
-        let from = rank.0 as usize;
+    pub fn lost<W: LaneTransport>(&mut self, wire: &mut W, peer: PeerIndex) {
+        let from = peer.0 as usize;
         if from >= self.tables.peers.len() || self.tables.peers[from].lost {
             return;
         }
-        self.lose_lock(rank);
+        self.lose_lock(peer);
         self.drain(wire, from);
         self.lose_claims(wire, from);
         self.tables.peers[from].lost = true;
         for index in 0..self.tables.requests.len() {
             self.forget_question(index, from);
             let entry = &self.tables.requests[index];
-            let is_its = entry.peer == rank.0 || entry.source == rank.0;
+            let is_its = entry.peer == peer.0 || entry.source == peer.0;
             if is_its && self.abandon(index, from) {
-                self.end(index, Some(RequestError::PeerLost { peer: rank }));
+                self.end(index, Some(RequestError::PeerLost { peer }));
             }
         }
-        let peer = &mut self.tables.peers[from];
-        debug_assert_eq!((peer.unoffered, peer.offered, peer.held), (0, 0, 0));
-        peer.dues = IndexList::EMPTY;
-        peer.mirror_len = 0;
-        peer.acks = 0;
-        peer.revisit = false;
-        if peer.credits_due {
-            peer.credits_due = false;
+        let record = &mut self.tables.peers[from];
+        debug_assert_eq!((record.unoffered, record.offered, record.held), (0, 0, 0));
+        record.dues = IndexList::EMPTY;
+        record.mirror_len = 0;
+        record.acks = 0;
+        record.revisit = false;
+        if record.credits_due {
+            record.credits_due = false;
             self.credits_due.remove(self.tables.peers, from);
         }
         if core::mem::take(&mut self.tables.peers[from].busy) {
@@ -49,7 +49,7 @@ impl MessageMachine<'_> {
 
     /// Removes a request that waits for the rank from its lists. Returns whether
     /// the request must end with an error.
-    fn abandon(&mut self, index: usize, from: usize) -> bool {
+    pub(super) fn abandon(&mut self, index: usize, from: usize) -> bool {
         let entry = &mut self.tables.requests[index];
         match entry.state {
             RequestState::Free | RequestState::Ended => return false,

@@ -65,7 +65,7 @@ impl MessageMachine<'_> {
             let offer = self.tables.mirror[self.mirror_at(to, place)];
             if offer.takes(label) {
                 self.forget(to, place);
-                return Some(ClaimedOffer { id: offer.id, at: offer.far, room: offer.room });
+                return Some(ClaimedOffer { id: offer.id, at: offer.at, room: offer.room });
             }
         }
         None
@@ -88,7 +88,7 @@ impl MessageMachine<'_> {
             tag: offer.tag.unwrap_or(0),
             context: offer.context,
             any_tag: offer.tag.is_none(),
-            far: offer.at,
+            at: offer.at,
             room: offer.room,
             ..MirroredOffer::EMPTY
         };
@@ -120,20 +120,20 @@ impl MessageMachine<'_> {
     /// Takes a peer's request to forget an offer, and answers whether it was
     /// used.
     pub(super) fn cancelled<W: LaneTransport>(&mut self, wire: &mut W, from: usize, id: u32) {
-        let rank = PeerIndex(from as u32);
+        let peer = PeerIndex(from as u32);
         let len = self.tables.peers[from].mirror_len;
         let place =
-            (0..len).find(|place| self.tables.mirror[self.mirror_at(rank, *place)].id == id);
+            (0..len).find(|place| self.tables.mirror[self.mirror_at(peer, *place)].id == id);
         if let Some(place) = place {
-            self.forget(rank, place);
+            self.forget(peer, place);
         }
-        let peer = &mut self.tables.peers[from];
-        if peer.acks == self.shape.mirror {
+        let record = &mut self.tables.peers[from];
+        if record.acks == self.shape.mirror {
             self.counts.dropped += 1;
             return;
         }
-        let at = (peer.acks_first + peer.acks) % self.shape.mirror;
-        peer.acks += 1;
+        let at = (record.acks_first + record.acks) % self.shape.mirror;
+        record.acks += 1;
         let ack = &mut self.tables.mirror[from * self.shape.mirror as usize + at as usize];
         (ack.ack, ack.ack_open) = (id, place.is_some());
         if !self.push_acks(wire, from) {
@@ -144,16 +144,16 @@ impl MessageMachine<'_> {
     /// Pushes the answers that found no room before.
     pub(super) fn push_acks<W: LaneTransport>(&mut self, wire: &mut W, to: usize) -> bool {
         let mut has_moved = false;
-        let rank = PeerIndex(to as u32);
-        while self.tables.peers[to].acks > 0 && self.has_lines(wire, rank, 1) {
-            let peer = &mut self.tables.peers[to];
-            let first = peer.acks_first;
-            peer.acks -= 1;
-            peer.acks_first = if first + 1 == self.shape.mirror { 0 } else { first + 1 };
+        let peer = PeerIndex(to as u32);
+        while self.tables.peers[to].acks > 0 && self.has_lines(wire, peer, 1) {
+            let record = &mut self.tables.peers[to];
+            let first = record.acks_first;
+            record.acks -= 1;
+            record.acks_first = if first + 1 == self.shape.mirror { 0 } else { first + 1 };
             let ack = self.tables.mirror[to * self.shape.mirror as usize + first as usize];
             let count = if ack.ack_open { 0 } else { Packet::DONE };
             let packet = Packet { count, id: ack.ack, ..Packet::new(PacketKind::CancelAck) };
-            wire.push(rank, &packet, PacketLoad::Empty);
+            wire.push(peer, &packet, PacketLoad::Empty);
             has_moved = true;
         }
         has_moved

@@ -98,9 +98,9 @@
 //! 5. Before the rank stops polling for a while: [`rest`](MessageMachine::rest).
 //!
 //! A machine's ranks are small numbers that only the machine and its wire use. A
-//! far rank (on another node) gets the next number by [`admit`](MessageMachine::admit),
-//! when there is first something to do with it; tables that are too short for it
-//! [grow](MessageMachine::grow).
+//! remote rank (on another node) gets the next number by
+//! [`admit`](MessageMachine::admit), when there is first something to do with it;
+//! tables that are too short for it [grow](MessageMachine::grow).
 //!
 //! Progress: every call is wait-free, on one thread at a time. With
 //! [`MatchingDesign::Locked`] the calls that post, cancel or take from a lane are
@@ -180,6 +180,7 @@ mod receive;
 mod rendezvous;
 mod request_state;
 mod room;
+mod seal;
 mod send;
 mod setup;
 mod shape;

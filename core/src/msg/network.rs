@@ -1,7 +1,7 @@
 //! Lanes to ranks of other nodes, over parcels. A parcel is the payload of a
 //! network packet: bytes that arrive once and whole or never, in any order.
 //!
-//! A far lane is as long as a near one and has as many slots, but both of its
+//! A network lane is as long as a near one and has as many slots, but both of its
 //! ends have memory for it: the sender keeps what was not sent, the receiver what
 //! was not taken. The returned counts (credits) limit what may still be sent, so
 //! that no packet is sent without a place for it. The memory consists of chunks
@@ -29,7 +29,7 @@
 //!    lane are ever in use, by default 98 KiB, if both directions are full.
 //! 2. [`take`](NetworkLanes::take) each parcel that has come, then
 //!    [`poll_arrived`](NetworkLanes::poll_arrived): ranks with packets in their lanes.
-//! 3. The calls of a [`LaneTransport`](super::LaneTransport) for far ranks.
+//! 3. The calls of a [`LaneTransport`](super::LaneTransport) for remote ranks.
 //! 4. [`poll_parcel`](NetworkLanes::poll_parcel) until `None`: send the parcel, then call
 //!    [`posted`](NetworkLanes::posted), or [`refused`](NetworkLanes::refused) if the network has
 //!    no room: then the parcel is built again later. Do this also before the rank
@@ -63,7 +63,7 @@ use crate::mem::PeerIndex;
 use crate::mutate;
 use core::fmt;
 
-/// The lanes between this rank and all far ranks.
+/// The lanes between this rank and all remote ranks.
 pub struct NetworkLanes<'t> {
     shape: MessageShape,
     ends: &'t mut [NetworkLaneEnd<'t>],
@@ -110,14 +110,14 @@ impl<'t> NetworkLanes<'t> {
         Ok(())
     }
 
-    /// Sets the lane between this rank and a far rank.
+    /// Sets the lane between this rank and a remote rank.
     ///
     /// # Panics
     ///
     /// If there is no such rank, or it has a lane.
-    pub fn connect(&mut self, rank: PeerIndex, lane: &'t mut NetworkLane<'t>) {
-        let before = self.ends[rank.0 as usize].lane.replace(lane);
-        assert!(before.is_none(), "{rank} has a lane already");
+    pub fn connect(&mut self, peer: PeerIndex, lane: &'t mut NetworkLane<'t>) {
+        let before = self.ends[peer.0 as usize].lane.replace(lane);
+        assert!(before.is_none(), "{peer} has a lane already");
     }
 
     /// Adds chunks, the memory for packets and bytes in lanes.
@@ -142,8 +142,8 @@ impl<'t> NetworkLanes<'t> {
 
     /// Returns whether a rank was connected.
     #[inline]
-    pub fn is_connected(&self, rank: PeerIndex) -> bool {
-        self.ends.get(rank.0 as usize).is_some_and(|end| end.lane.is_some())
+    pub fn is_connected(&self, peer: PeerIndex) -> bool {
+        self.ends.get(peer.0 as usize).is_some_and(|end| end.lane.is_some())
     }
 
     /// Takes a parcel that has come. Its content is not trusted. If the parcel is
@@ -257,8 +257,8 @@ impl<'t> NetworkLanes<'t> {
     /// Takes the death of a rank: all that was to be sent to it is dropped, and
     /// no parcel is taken from it any more. Packets that are here can still be
     /// read. To be called after [`MessageMachine::lost`](super::MessageMachine::lost).
-    pub fn lost(&mut self, rank: PeerIndex) {
-        let index = rank.0 as usize;
+    pub fn lost(&mut self, peer: PeerIndex) {
+        let index = peer.0 as usize;
         let Some(end) = self.ends.get_mut(index) else { return };
         end.is_lost = true;
         if let Some(lane) = &mut end.lane {
@@ -397,18 +397,18 @@ impl<'t> NetworkLanes<'t> {
         }
     }
 
-    fn lane(&mut self, rank: PeerIndex) -> Option<&mut NetworkLane<'t>> {
-        self.ends.get_mut(rank.0 as usize)?.lane.as_deref_mut()
+    fn lane(&mut self, peer: PeerIndex) -> Option<&mut NetworkLane<'t>> {
+        self.ends.get_mut(peer.0 as usize)?.lane.as_deref_mut()
     }
 
-    fn lane_and_pool(&mut self, rank: PeerIndex) -> Option<(&mut NetworkLane<'t>, &mut Pool<'t>)> {
-        let lane = self.ends.get_mut(rank.0 as usize)?.lane.as_deref_mut()?;
+    fn lane_and_pool(&mut self, peer: PeerIndex) -> Option<(&mut NetworkLane<'t>, &mut Pool<'t>)> {
+        let lane = self.ends.get_mut(peer.0 as usize)?.lane.as_deref_mut()?;
         Some((lane, &mut self.pool))
     }
 
     /// Puts a rank on the list of ranks that may have a parcel to be sent.
-    fn schedule_pump(&mut self, rank: PeerIndex) {
-        let index = rank.0 as usize;
+    fn schedule_pump(&mut self, peer: PeerIndex) {
+        let index = peer.0 as usize;
         let end = &mut self.ends[index];
         let wants = end.lane.as_ref().is_some_and(|lane| lane.out.wants(&lane.inbox));
         if wants && !end.is_lost && !core::mem::replace(&mut end.is_ready, true) {
@@ -417,12 +417,12 @@ impl<'t> NetworkLanes<'t> {
     }
 
     /// Moves the rank behind the others.
-    fn turn(&mut self, rank: PeerIndex) {
-        let index = rank.0 as usize;
+    fn turn(&mut self, peer: PeerIndex) {
+        let index = peer.0 as usize;
         if core::mem::take(&mut self.ends[index].is_ready) {
             self.ready.remove(self.ends, index);
         }
-        self.schedule_pump(rank);
+        self.schedule_pump(peer);
     }
 }
 

@@ -168,11 +168,11 @@ impl MessageMachine<'_> {
     /// Pushes offers in packets of their own, if one of them is urgent.
     pub(super) fn push_offers<W: LaneTransport>(&mut self, wire: &mut W, to: usize) -> bool {
         let mut has_moved = false;
-        let rank = PeerIndex(to as u32);
-        while self.tables.peers[to].has_urgent() && self.has_lines(wire, rank, 1) {
-            let offer = self.take_offer(rank);
+        let peer = PeerIndex(to as u32);
+        while self.tables.peers[to].has_urgent() && self.has_lines(wire, peer, 1) {
+            let offer = self.take_offer(peer);
             wire.push(
-                rank,
+                peer,
                 &Packet { count: Packet::OFFER, ..Packet::new(PacketKind::Post) },
                 offer,
             );
@@ -187,7 +187,7 @@ impl MessageMachine<'_> {
         let entry = &self.tables.requests[post];
         let peer = &self.tables.peers[entry.peer as usize];
         let offered_from = u64::from(peer.thresholds.offered_from());
-        is_starved || entry.in_reach && !peer.far && entry.len >= offered_from
+        is_starved || entry.in_reach && !peer.remote && entry.len >= offered_from
     }
 
     fn publish_if_free(&mut self, source: usize, post: usize, is_starved: bool) {

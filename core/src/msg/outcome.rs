@@ -88,6 +88,9 @@ pub enum Begun<T> {
 pub enum RequestError<P = PeerIndex> {
     /// The request was cancelled, and nothing was received.
     Cancelled,
+    /// The machine was [sealed](super::MessageMachine::seal) before the request had
+    /// its message.
+    Ended,
     /// The rank has died.
     PeerLost {
         /// The peer that has died.
@@ -175,6 +178,7 @@ impl<P: fmt::Display> fmt::Display for RequestError<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Cancelled => f.write_str("the receive was cancelled"),
+            Self::Ended => f.write_str("the rank has ended"),
             Self::PeerLost { peer } => write!(f, "{peer} has died"),
             Self::Failed { peer } => {
                 write!(f, "the bytes of a message to or from {peer} could not be copied")

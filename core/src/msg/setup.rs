@@ -119,7 +119,7 @@ impl<'m> MessageMachine<'m> {
         self.shape.peers
     }
 
-    /// Adds a peer: a [far](Self::set_far) rank with which no message was
+    /// Adds a peer: a [remote](Self::set_remote) rank with which no message was
     /// exchanged before. Returns its number, which is the next one. `None`: the
     /// tables have no room for it, and must [grow](Self::grow) first. Wait-free.
     pub fn admit(&mut self) -> Option<PeerIndex> {
@@ -134,7 +134,7 @@ impl<'m> MessageMachine<'m> {
         }
         let peer = PeerIndex(self.shape.peers);
         self.shape = shape;
-        self.set_far(peer);
+        self.set_remote(peer);
         Some(peer)
     }
 
@@ -177,15 +177,15 @@ impl<'m> MessageMachine<'m> {
         Ok(())
     }
 
-    /// Marks a rank as far: it is on another node, and reached by
+    /// Marks a rank as remote: it is on another node, and reached by
     /// [`NetworkLanes`](super::NetworkLanes). It gets offers only when it needs room, and its
     /// board is not looked at.
     ///
     /// # Panics
     ///
     /// If there is no such rank.
-    pub fn set_far(&mut self, peer: PeerIndex) {
-        self.tables.peers[peer.0 as usize].far = true;
+    pub fn set_remote(&mut self, peer: PeerIndex) {
+        self.tables.peers[peer.0 as usize].remote = true;
     }
 }
 

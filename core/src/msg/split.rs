@@ -132,7 +132,7 @@ impl MessageMachine<'_> {
         wire.push(out.to, &packet, PacketLoad::Offer(source));
         let request = &mut self.tables.requests[index];
         request.remote = id;
-        request.far = Some(at);
+        request.peer_at = Some(at);
         request.size = bytes.len.min(room);
         self.send_part(index);
         Launched::Running(index)
@@ -158,7 +158,7 @@ impl MessageMachine<'_> {
         let source = wire.offer(PeerIndex(from as u32));
         let entry = &mut self.tables.requests[post];
         entry.remote = source.id;
-        entry.far = source.at;
+        entry.peer_at = source.at;
         entry.both = SplitProgress::Copying;
         self.fetch_part(post);
     }
@@ -167,7 +167,7 @@ impl MessageMachine<'_> {
     pub(super) fn splits_found<W: LaneTransport>(&self, wire: &mut W, index: usize) -> bool {
         let entry = &self.tables.requests[index];
         let peer = &self.tables.peers[entry.source as usize];
-        let is_near = entry.in_reach && entry.far.is_some() && !peer.far;
+        let is_near = entry.in_reach && entry.peer_at.is_some() && !peer.remote;
         let is_it = is_near && entry.fitting() >= u64::from(peer.thresholds.both_from);
         is_it && wire.split_from(PeerIndex(entry.source), self.id(index))
     }

@@ -75,7 +75,7 @@ pub struct MessagePeer {
     pub(super) thresholds: Thresholds,
     pub(super) lost: bool,
     /// The peer is on another node: neither side reaches the other's memory.
-    pub(super) far: bool,
+    pub(super) remote: bool,
     pub(super) starving: bool,
     /// At least one waiting offer must go now, if necessary in a packet of its
     /// own.
@@ -117,7 +117,7 @@ pub struct RequestEntry {
     pub(super) remote: u32,
     /// The peer's address, if it can be reached, or if the kernel can fetch from
     /// it.
-    pub(super) far: Option<u64>,
+    pub(super) peer_at: Option<u64>,
     /// The length of the message, and how much of it is here; for a push, how
     /// much of it has been begun.
     pub(super) size: u64,
@@ -162,7 +162,7 @@ pub struct MirroredOffer {
     pub(super) tag: u32,
     pub(super) context: u16,
     pub(super) any_tag: bool,
-    pub(super) far: Option<u64>,
+    pub(super) at: Option<u64>,
     pub(super) room: u64,
     pub(super) ack: u32,
     pub(super) ack_open: bool,
@@ -197,7 +197,7 @@ impl MessagePeer {
         links: [ListLink::NONE; 2],
         thresholds: Thresholds::DEFAULT,
         lost: false,
-        far: false,
+        remote: false,
         starving: false,
         urgent: false,
         revisit: false,
@@ -234,7 +234,7 @@ impl RequestEntry {
         len: 0,
         generation: 0,
         remote: 0,
-        far: None,
+        peer_at: None,
         size: 0,
         moved: 0,
         source: 0,
@@ -299,7 +299,7 @@ impl MirroredOffer {
         tag: 0,
         context: 0,
         any_tag: false,
-        far: None,
+        at: None,
         room: 0,
         ack: 0,
         ack_open: false,

@@ -15,6 +15,7 @@ mod parts;
 mod receives;
 mod rooms;
 mod script;
+mod seals;
 mod sends;
 mod surface;
 mod ways;

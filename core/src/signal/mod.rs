@@ -2,7 +2,7 @@
 //! changes the word wakes the ULT.
 //!
 //! A thread can wait for any aligned 8-byte word of registered memory. Each rank has
-//! a *lot* (a parking lot: a table of waiters by the address of the word), like a
+//! a *parking lot* (a table of waiters by the address of the word), like a
 //! futex without the kernel:
 //!
 //! ```text
@@ -96,7 +96,7 @@ struct ParkedWaiter {
 }
 
 impl ParkingLot {
-    /// A lot without waiters.
+    /// A parking lot without waiters.
     pub fn new() -> Self {
         Self {
             fired: core::array::from_fn(|_| AtomicU64::new(0)),
@@ -165,28 +165,28 @@ impl Waiters {
     }
 
     /// Waits until the word satisfies `until`, and returns the value that did.
-    /// `word` lies in memory of the lot's owner. All writes that the notifier made
-    /// before it changed the word are visible afterwards.
+    /// `word` lies in memory of the parking lot's owner. All writes that the notifier
+    /// made before it changed the word are visible afterwards.
     ///
     /// # Errors
     ///
     /// [`AddrError::PeerLost`] if a rank has died while the condition did not hold.
     pub fn wait(
         &self,
-        lot: &ParkingLot,
+        parking_lot: &ParkingLot,
         word: &AtomicU64,
         until: Until,
         wait: &dyn Wait,
     ) -> Result<u64, AddrError> {
         loop {
-            if let Some(over) = look(lot, word, until) {
+            if let Some(over) = look(parking_lot, word, until) {
                 return over;
             }
-            let node = self.enter(lot, word, until);
+            let node = self.enter(parking_lot, word, until);
             // SAFETY: `publish` stores the waker in the node and returns true; only
             // the drainer that takes the node out uses the waker, once.
             unsafe {
-                wait.sleep(node.reason(), &mut |waker| self.publish(lot, &node, waker));
+                wait.sleep(node.reason(), &mut |waker| self.publish(parking_lot, &node, waker));
             }
         }
     }
@@ -199,7 +199,7 @@ impl Waiters {
     /// Those of [`wait`](Self::wait).
     pub fn wait_for(
         &self,
-        lot: &ParkingLot,
+        parking_lot: &ParkingLot,
         word: &AtomicU64,
         until: Until,
         wait: &dyn WaitFor,
@@ -207,13 +207,13 @@ impl Waiters {
     ) -> Result<Option<u64>, AddrError> {
         let mut has_quit = false;
         loop {
-            if let Some(over) = look(lot, word, until) {
+            if let Some(over) = look(parking_lot, word, until) {
                 return over.map(Some);
             }
             if has_quit {
                 return Ok(None);
             }
-            let node = self.enter(lot, word, until);
+            let node = self.enter(parking_lot, word, until);
             // A waiter that gives up is woken by a drainer like all others, perhaps
             // by its own thread: so the sleep always ends by its waker.
             // SAFETY: as in `wait`; and the waker is never withdrawn.
@@ -221,10 +221,10 @@ impl Waiters {
                 wait.sleep_for(
                     node.reason(),
                     limit,
-                    &mut |waker| self.publish(lot, &node, waker),
+                    &mut |waker| self.publish(parking_lot, &node, waker),
                     &mut || {
                         has_quit = true;
-                        self.quit(lot, &node);
+                        self.quit(parking_lot, &node);
                         false
                     },
                 )
@@ -236,9 +236,9 @@ impl Waiters {
     /// Checks the waiters of all words that were announced, and wakes those with a
     /// condition that holds. Any thread of the owner may call it at any time.
     /// Returns the number of waiters woken.
-    pub fn drain(&self, lot: &ParkingLot) -> usize {
+    pub fn drain(&self, parking_lot: &ParkingLot) -> usize {
         let mut woken = 0;
-        for (index, fired) in lot.fired.iter().enumerate() {
+        for (index, fired) in parking_lot.fired.iter().enumerate() {
             if fired.load(Ordering::SeqCst) == 0 {
                 continue;
             }
@@ -247,7 +247,7 @@ impl Waiters {
             while bits != 0 {
                 let bucket = index * 64 + bits.trailing_zeros() as usize;
                 if bucket < BUCKETS {
-                    woken += self.drain_bucket(lot, bucket);
+                    woken += self.drain_bucket(parking_lot, bucket);
                 }
                 bits &= bits - 1;
             }
@@ -255,12 +255,12 @@ impl Waiters {
         woken
     }
 
-    /// Registers a waiter in the lot. The waiter must check the word once more after
-    /// it is parked.
-    fn enter(&self, lot: &ParkingLot, word: &AtomicU64, until: Until) -> ParkedWaiter {
+    /// Registers a waiter in the parking lot. The waiter must check the word once more
+    /// after it is parked.
+    fn enter(&self, parking_lot: &ParkingLot, word: &AtomicU64, until: Until) -> ParkedWaiter {
         let word = &raw const *word;
         // SeqCst: before the check after parking; pairs with `announce`.
-        lot.waiting[bucket_of(word as u64)].fetch_add(1, Ordering::SeqCst);
+        parking_lot.waiting[bucket_of(word as u64)].fetch_add(1, Ordering::SeqCst);
         ParkedWaiter {
             next: UnsafeCell::new(ptr::null_mut()),
             word,
@@ -271,23 +271,23 @@ impl Waiters {
     }
 
     /// Parks a waiter's node with its waker: the commit of the waiter's sleep.
-    fn publish(&self, lot: &ParkingLot, node: &ParkedWaiter, waker: Waker) -> bool {
+    fn publish(&self, parking_lot: &ParkingLot, node: &ParkedWaiter, waker: Waker) -> bool {
         // These are copied out of the caller's frame, which may be gone as soon as
         // the node is parked.
-        let (this, lot, bucket) = (self, lot, node.bucket());
+        let (this, parking_lot, bucket) = (self, parking_lot, node.bucket());
         let node = (&raw const *node).cast_mut();
         // SAFETY: the node is not parked yet, so no other thread can reach it.
         unsafe { (*node).waker.with_mut(|slot| *slot = Some(waker)) };
         // SAFETY: the node stays at its place until the waker is woken. After this
         // call no memory of the waiter is touched.
-        if unsafe { this.park(lot, bucket, node) } {
-            this.drain_bucket(lot, bucket);
+        if unsafe { this.park(parking_lot, bucket, node) } {
+            this.drain_bucket(parking_lot, bucket);
         }
         true
     }
 
     /// Ensures that the node of a waiter that gives up is woken soon.
-    fn quit(&self, lot: &ParkingLot, node: &ParkedWaiter) {
+    fn quit(&self, parking_lot: &ParkingLot, node: &ParkedWaiter) {
         let bucket = node.bucket();
         // SeqCst: before the state, so that a thread that parks this node again, or
         // another node of the bucket, drains once more; pairs with `park`.
@@ -298,7 +298,7 @@ impl Waiters {
             self.quitting[bucket].fetch_sub(1, Ordering::SeqCst);
             return;
         }
-        self.drain_bucket(lot, bucket);
+        self.drain_bucket(parking_lot, bucket);
     }
 
     /// Parks a node that has its waker. Returns true if the wait may be over
@@ -308,7 +308,12 @@ impl Waiters {
     /// # Safety
     ///
     /// The node lives until its waker is woken, and is not parked.
-    unsafe fn park(&self, lot: &ParkingLot, bucket: usize, node: *mut ParkedWaiter) -> bool {
+    unsafe fn park(
+        &self,
+        parking_lot: &ParkingLot,
+        bucket: usize,
+        node: *mut ParkedWaiter,
+    ) -> bool {
         // SAFETY: the caller promises a live node. The fields are copied first
         // because the node may be woken and gone once it is pushed.
         let (word, until) = unsafe { ((*node).word, (*node).until) };
@@ -326,15 +331,15 @@ impl Waiters {
         mutate!("signal_no_second_look": {} => return false);
         edge("signal_park_unordered");
         // SAFETY: the word lies in its owner's registered memory, which stays mapped
-        // as long as the lot does.
+        // as long as the parking lot does.
         let holds = until.holds(unsafe { (*word).load(Ordering::SeqCst) });
         let quitting = &self.quitting[bucket];
         let quitters =
             mutate!("signal_quitter_unseen": quitting.load(Ordering::SeqCst) != 0 => false);
-        holds || quitters || lot.lost().is_some()
+        holds || quitters || parking_lot.lost().is_some()
     }
 
-    fn drain_bucket(&self, lot: &ParkingLot, bucket: usize) -> usize {
+    fn drain_bucket(&self, parking_lot: &ParkingLot, bucket: usize) -> usize {
         let (mut woken, mut again) = (0, true);
         while again {
             again = false;
@@ -349,8 +354,8 @@ impl Waiters {
                         || (*node).state.load(Ordering::SeqCst) == GAVE_UP;
                     ((*node).next.with(|next| *next), over)
                 };
-                if over || lot.lost().is_some() {
-                    lot.waiting[bucket].fetch_sub(1, Ordering::SeqCst);
+                if over || parking_lot.lost().is_some() {
+                    parking_lot.waiting[bucket].fetch_sub(1, Ordering::SeqCst);
                     // SAFETY: the node is valid, as above.
                     if unsafe { (*node).state.swap(WOKEN, Ordering::SeqCst) } == GAVE_UP {
                         self.quitting[bucket].fetch_sub(1, Ordering::SeqCst);
@@ -363,7 +368,7 @@ impl Waiters {
                 } else {
                     // SAFETY: the node is valid, as above, and it is in no list,
                     // because this drainer has taken it out.
-                    again |= unsafe { self.park(lot, bucket, node) };
+                    again |= unsafe { self.park(parking_lot, bucket, node) };
                 }
                 node = next;
             }
@@ -388,13 +393,17 @@ impl ParkedWaiter {
 }
 
 /// The result of a wait that is over, `None` if it is not.
-fn look(lot: &ParkingLot, word: &AtomicU64, until: Until) -> Option<Result<u64, AddrError>> {
+fn look(
+    parking_lot: &ParkingLot,
+    word: &AtomicU64,
+    until: Until,
+) -> Option<Result<u64, AddrError>> {
     // Acquire: pairs with the notifier's change.
     let value = word.load(Ordering::Acquire);
     if until.holds(value) {
         return Some(Ok(value));
     }
-    lot.lost().map(|rank| Err(AddrError::PeerLost { rank }))
+    parking_lot.lost().map(|rank| Err(AddrError::PeerLost { rank }))
 }
 
 impl Default for ParkingLot {

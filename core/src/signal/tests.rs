@@ -89,13 +89,13 @@ fn at(word: &AtomicU64) -> u64 {
     (&raw const *word) as u64
 }
 
-fn change(lot: &ParkingLot, word: &AtomicU64, value: u64) -> bool {
+fn change(parking_lot: &ParkingLot, word: &AtomicU64, value: u64) -> bool {
     word.store(value, Ordering::SeqCst);
-    lot.announce(at(word))
+    parking_lot.announce(at(word))
 }
 
-fn waiting(lot: &ParkingLot) -> u32 {
-    lot.waiting.iter().map(|count| count.load(Ordering::Relaxed)).sum()
+fn waiting(parking_lot: &ParkingLot) -> u32 {
+    parking_lot.waiting.iter().map(|count| count.load(Ordering::Relaxed)).sum()
 }
 
 fn nothing() {}
@@ -111,41 +111,51 @@ fn a_condition_holds_for_the_values_that_it_names() {
         (Until::AtLeast(u64::MAX), [u64::MAX, 0, 7], [u64::MAX - 1, 1 << 63, (1 << 63) - 1]),
         (Until::AnyBit(6), [2, 4, 7], [0, 1, 8]),
     ] {
-        let (lot, waiters) = (ParkingLot::new(), Waiters::new());
+        let (parking_lot, waiters) = (ParkingLot::new(), Waiters::new());
         for value in holds {
             assert!(until.holds(value), "{until:?} {value}");
             let never = Sleeper::new(|| panic!("the condition holds"), nothing);
             let word = AtomicU64::new(value);
-            assert_eq!(waiters.wait(&lot, &word, until, &never), Ok(value));
-            assert_eq!(waiters.wait_for(&lot, &word, until, &never, LIMIT), Ok(Some(value)));
+            assert_eq!(waiters.wait(&parking_lot, &word, until, &never), Ok(value));
+            assert_eq!(
+                waiters.wait_for(&parking_lot, &word, until, &never, LIMIT),
+                Ok(Some(value))
+            );
         }
         assert!(does_not.iter().all(|value| !until.holds(*value)), "{until:?}");
-        assert_eq!(waiting(&lot), 0);
+        assert_eq!(waiting(&parking_lot), 0);
     }
 }
 
 #[test]
 fn a_waiter_is_woken_by_the_change_that_it_waits_for() {
-    let (lot, waiters) = (ParkingLot::new(), Waiters::new());
+    let (parking_lot, waiters) = (ParkingLot::new(), Waiters::new());
     // As many words as there are different buckets.
     let words: Vec<AtomicU64> = (0..200).map(|_| AtomicU64::new(0)).collect();
     for (index, word) in words.iter().enumerate() {
-        assert!(!change(&lot, word, 0) && !lot.has_fired(), "no waiter for this word");
+        assert!(
+            !change(&parking_lot, word, 0) && !parking_lot.has_fired(),
+            "no waiter for this word"
+        );
         let waiter = Sleeper::new(nothing, || {
-            assert_eq!((waiting(&lot), lot.has_fired()), (1, false));
-            assert!(change(&lot, word, 3) && lot.has_fired());
-            assert_eq!((waiters.drain(&lot), waiting(&lot)), (0, 1), "no waiter for this value");
-            assert!(!lot.has_fired());
+            assert_eq!((waiting(&parking_lot), parking_lot.has_fired()), (1, false));
+            assert!(change(&parking_lot, word, 3) && parking_lot.has_fired());
+            assert_eq!(
+                (waiters.drain(&parking_lot), waiting(&parking_lot)),
+                (0, 1),
+                "no waiter for this value"
+            );
+            assert!(!parking_lot.has_fired());
             let (bucket, other) = (bucket_of(at(word)), &words[(index + 1) % 200]);
             if bucket_of(at(other)) != bucket {
-                assert!(!change(&lot, other, 0), "another word");
+                assert!(!change(&parking_lot, other, 0), "another word");
             }
-            assert_eq!(waiters.drain(&lot), 0);
-            assert!(change(&lot, word, 7));
-            assert_eq!((waiters.drain(&lot), waiters.drain(&lot)), (1, 0));
+            assert_eq!(waiters.drain(&parking_lot), 0);
+            assert!(change(&parking_lot, word, 7));
+            assert_eq!((waiters.drain(&parking_lot), waiters.drain(&parking_lot)), (1, 0));
         });
-        assert_eq!(waiters.wait(&lot, word, Until::Equal(7), &waiter), Ok(7));
-        assert_eq!((waiter.slept(), waiting(&lot)), (1, 0));
+        assert_eq!(waiters.wait(&parking_lot, word, Until::Equal(7), &waiter), Ok(7));
+        assert_eq!((waiter.slept(), waiting(&parking_lot)), (1, 0));
         assert_eq!(waiter.reason.get(), (at(word), 7));
         word.store(0, Ordering::SeqCst);
     }
@@ -160,136 +170,139 @@ fn words_are_spread_over_the_buckets() {
 
 #[test]
 fn a_waiter_sees_a_change_before_it_parks() {
-    let (lot, waiters, word) = (ParkingLot::new(), Waiters::new(), AtomicU64::new(0));
+    let (parking_lot, waiters, word) = (ParkingLot::new(), Waiters::new(), AtomicU64::new(0));
     let early = || {
-        assert!(change(&lot, &word, 1), "the waiter has announced itself");
-        assert_eq!(waiters.drain(&lot), 0, "the waiter is not parked yet");
+        assert!(change(&parking_lot, &word, 1), "the waiter has announced itself");
+        assert_eq!(waiters.drain(&parking_lot), 0, "the waiter is not parked yet");
     };
     let waiter = Sleeper::new(early, nothing);
-    assert_eq!(waiters.wait(&lot, &word, Until::Equal(1), &waiter), Ok(1));
-    assert_eq!((waiter.slept(), waiting(&lot)), (1, 0));
+    assert_eq!(waiters.wait(&parking_lot, &word, Until::Equal(1), &waiter), Ok(1));
+    assert_eq!((waiter.slept(), waiting(&parking_lot)), (1, 0));
 }
 
 #[test]
 fn waiters_for_one_word_wait_for_their_own_values() {
-    let (lot, waiters, word) = (ParkingLot::new(), Waiters::new(), AtomicU64::new(0));
+    let (parking_lot, waiters, word) = (ParkingLot::new(), Waiters::new(), AtomicU64::new(0));
     let inner = Sleeper::new(nothing, || {
-        assert_eq!(waiting(&lot), 2);
-        assert!(change(&lot, &word, 2));
-        assert_eq!((waiters.drain(&lot), waiting(&lot)), (1, 1));
+        assert_eq!(waiting(&parking_lot), 2);
+        assert!(change(&parking_lot, &word, 2));
+        assert_eq!((waiters.drain(&parking_lot), waiting(&parking_lot)), (1, 1));
     });
     let outer = Sleeper::new(nothing, || {
-        assert_eq!(waiters.wait(&lot, &word, Until::Equal(2), &inner), Ok(2));
-        assert!(change(&lot, &word, 1));
-        assert_eq!(waiters.drain(&lot), 1);
+        assert_eq!(waiters.wait(&parking_lot, &word, Until::Equal(2), &inner), Ok(2));
+        assert!(change(&parking_lot, &word, 1));
+        assert_eq!(waiters.drain(&parking_lot), 1);
     });
-    assert_eq!(waiters.wait(&lot, &word, Until::Equal(1), &outer), Ok(1));
-    assert_eq!((outer.slept(), inner.slept(), waiting(&lot)), (1, 1, 0));
+    assert_eq!(waiters.wait(&parking_lot, &word, Until::Equal(1), &outer), Ok(1));
+    assert_eq!((outer.slept(), inner.slept(), waiting(&parking_lot)), (1, 1, 0));
     // Both wait for the same word: one drain wakes both.
     let inner = Sleeper::new(nothing, || {
-        assert!(change(&lot, &word, 9));
-        assert_eq!(waiters.drain(&lot), 2);
+        assert!(change(&parking_lot, &word, 9));
+        assert_eq!(waiters.drain(&parking_lot), 2);
     });
     let outer = Sleeper::new(nothing, || {
-        assert_eq!(waiters.wait(&lot, &word, Until::Equal(9), &inner), Ok(9));
+        assert_eq!(waiters.wait(&parking_lot, &word, Until::Equal(9), &inner), Ok(9));
     });
-    assert_eq!(waiters.wait(&lot, &word, Until::Equal(9), &outer), Ok(9));
-    assert_eq!((outer.slept(), inner.slept(), waiting(&lot)), (1, 1, 0));
+    assert_eq!(waiters.wait(&parking_lot, &word, Until::Equal(9), &outer), Ok(9));
+    assert_eq!((outer.slept(), inner.slept(), waiting(&parking_lot)), (1, 1, 0));
 }
 
 /// A waiter that is woken and finds the word changed again sleeps again.
 #[test]
 fn a_woken_waiter_waits_again_if_the_word_has_changed_back() {
-    let (lot, waiters, word) = (ParkingLot::new(), Waiters::new(), AtomicU64::new(0));
+    let (parking_lot, waiters, word) = (ParkingLot::new(), Waiters::new(), AtomicU64::new(0));
     let round = Cell::new(0);
     let waiter = Sleeper::new(nothing, || {
         round.set(round.get() + 1);
-        assert!(change(&lot, &word, 1));
-        assert_eq!(waiters.drain(&lot), 1);
+        assert!(change(&parking_lot, &word, 1));
+        assert_eq!(waiters.drain(&parking_lot), 1);
         if round.get() < 3 {
             word.store(0, Ordering::SeqCst);
         }
     });
-    assert_eq!(waiters.wait(&lot, &word, Until::Equal(1), &waiter), Ok(1));
-    assert_eq!((waiter.slept(), waiting(&lot)), (3, 0));
+    assert_eq!(waiters.wait(&parking_lot, &word, Until::Equal(1), &waiter), Ok(1));
+    assert_eq!((waiter.slept(), waiting(&parking_lot)), (3, 0));
 }
 
 #[test]
 fn a_death_ends_every_wait() {
-    let (lot, waiters, word) = (ParkingLot::new(), Waiters::new(), AtomicU64::new(0));
+    let (parking_lot, waiters, word) = (ParkingLot::new(), Waiters::new(), AtomicU64::new(0));
     let other = AtomicU64::new(0);
-    assert_eq!((lot.lost(), lot.latest_lost()), (None, None));
+    assert_eq!((parking_lot.lost(), parking_lot.latest_lost()), (None, None));
     let lost = Err(AddrError::PeerLost { rank: Rank(4) });
     let inner = Sleeper::new(nothing, || {
-        lot.break_off(Rank(4));
-        assert!(lot.has_fired());
-        assert_eq!(waiters.drain(&lot), 2);
+        parking_lot.break_off(Rank(4));
+        assert!(parking_lot.has_fired());
+        assert_eq!(waiters.drain(&parking_lot), 2);
     });
     let outer = Sleeper::new(nothing, || {
-        assert_eq!(waiters.wait(&lot, &other, Until::Equal(1), &inner), lost);
+        assert_eq!(waiters.wait(&parking_lot, &other, Until::Equal(1), &inner), lost);
     });
-    assert_eq!(waiters.wait(&lot, &word, Until::Equal(1), &outer), lost);
-    assert_eq!((waiting(&lot), lot.has_fired()), (0, false));
-    assert_eq!((lot.lost(), lot.latest_lost()), (Some(Rank(4)), Some(Rank(4))));
-    lot.break_off(Rank(0));
-    assert_eq!((lot.lost(), lot.latest_lost()), (Some(Rank(4)), Some(Rank(0))));
+    assert_eq!(waiters.wait(&parking_lot, &word, Until::Equal(1), &outer), lost);
+    assert_eq!((waiting(&parking_lot), parking_lot.has_fired()), (0, false));
+    assert_eq!((parking_lot.lost(), parking_lot.latest_lost()), (Some(Rank(4)), Some(Rank(4))));
+    parking_lot.break_off(Rank(0));
+    assert_eq!((parking_lot.lost(), parking_lot.latest_lost()), (Some(Rank(4)), Some(Rank(0))));
     // From now on no wait begins; a condition that holds still gives its value.
     let never = Sleeper::new(|| panic!("a rank is lost"), nothing);
-    assert_eq!(waiters.wait(&lot, &word, Until::Equal(1), &never), lost);
-    assert_eq!(waiters.wait_for(&lot, &word, Until::Equal(1), &never, LIMIT), lost.map(Some));
-    assert_eq!(waiters.wait(&lot, &word, Until::Equal(0), &never), Ok(0));
+    assert_eq!(waiters.wait(&parking_lot, &word, Until::Equal(1), &never), lost);
+    assert_eq!(
+        waiters.wait_for(&parking_lot, &word, Until::Equal(1), &never, LIMIT),
+        lost.map(Some)
+    );
+    assert_eq!(waiters.wait(&parking_lot, &word, Until::Equal(0), &never), Ok(0));
 }
 
 #[test]
 fn a_waiter_sees_a_death_before_it_parks() {
-    let (lot, waiters, word) = (ParkingLot::new(), Waiters::new(), AtomicU64::new(0));
-    let waiter = Sleeper::new(|| lot.break_off(Rank(1)), nothing);
+    let (parking_lot, waiters, word) = (ParkingLot::new(), Waiters::new(), AtomicU64::new(0));
+    let waiter = Sleeper::new(|| parking_lot.break_off(Rank(1)), nothing);
     let lost = Err(AddrError::PeerLost { rank: Rank(1) });
-    assert_eq!(waiters.wait(&lot, &word, Until::Equal(1), &waiter), lost);
-    assert_eq!((waiter.slept(), waiting(&lot)), (1, 0));
+    assert_eq!(waiters.wait(&parking_lot, &word, Until::Equal(1), &waiter), lost);
+    assert_eq!((waiter.slept(), waiting(&parking_lot)), (1, 0));
 }
 
 #[test]
 fn a_waiter_that_times_out_leaves_the_others_waiting() {
-    let (lot, waiters, word) = (ParkingLot::new(), Waiters::new(), AtomicU64::new(0));
+    let (parking_lot, waiters, word) = (ParkingLot::new(), Waiters::new(), AtomicU64::new(0));
     let until = Until::Equal(1);
     let outer = Sleeper::new(nothing, || {
         for _ in 0..3 {
             let alone = Sleeper::new(nothing, nothing);
-            assert_eq!(waiters.wait_for(&lot, &word, until, &alone, LIMIT), Ok(None));
-            assert_eq!((alone.slept(), waiting(&lot)), (1, 1));
+            assert_eq!(waiters.wait_for(&parking_lot, &word, until, &alone, LIMIT), Ok(None));
+            assert_eq!((alone.slept(), waiting(&parking_lot)), (1, 1));
         }
-        assert!(change(&lot, &word, 1));
-        assert_eq!(waiters.drain(&lot), 1);
+        assert!(change(&parking_lot, &word, 1));
+        assert_eq!(waiters.drain(&parking_lot), 1);
     });
-    assert_eq!(waiters.wait(&lot, &word, until, &outer), Ok(1));
-    assert_eq!((outer.slept(), waiting(&lot)), (1, 0));
+    assert_eq!(waiters.wait(&parking_lot, &word, until, &outer), Ok(1));
+    assert_eq!((outer.slept(), waiting(&parking_lot)), (1, 0));
 }
 
 #[test]
 fn a_change_before_the_limit_is_returned() {
-    let (lot, waiters, word) = (ParkingLot::new(), Waiters::new(), AtomicU64::new(0));
+    let (parking_lot, waiters, word) = (ParkingLot::new(), Waiters::new(), AtomicU64::new(0));
     let until = Until::Equal(1);
     // The waiter is woken and then its limit passes: its giving up leaves nothing
     // behind.
     let woken = Sleeper::new(nothing, || {
-        assert!(change(&lot, &word, 1));
-        assert_eq!(waiters.drain(&lot), 1);
+        assert!(change(&parking_lot, &word, 1));
+        assert_eq!(waiters.drain(&parking_lot), 1);
     });
-    assert_eq!(waiters.wait_for(&lot, &word, until, &woken, LIMIT), Ok(Some(1)));
+    assert_eq!(waiters.wait_for(&parking_lot, &word, until, &woken, LIMIT), Ok(Some(1)));
     // The word was changed, but the waiter was not woken before its limit.
     word.store(0, Ordering::SeqCst);
     let unseen = Sleeper::new(nothing, || word.store(1, Ordering::SeqCst));
-    assert_eq!(waiters.wait_for(&lot, &word, until, &unseen, LIMIT), Ok(Some(1)));
+    assert_eq!(waiters.wait_for(&parking_lot, &word, until, &unseen, LIMIT), Ok(Some(1)));
     // The waiter is woken for a change that has been undone: it has still given up.
     let passing = Sleeper::new(nothing, || {
-        assert!(change(&lot, &word, 1));
-        assert_eq!(waiters.drain(&lot), 1);
+        assert!(change(&parking_lot, &word, 1));
+        assert_eq!(waiters.drain(&parking_lot), 1);
         word.store(0, Ordering::SeqCst);
     });
     word.store(0, Ordering::SeqCst);
-    assert_eq!(waiters.wait_for(&lot, &word, until, &passing, LIMIT), Ok(None));
+    assert_eq!(waiters.wait_for(&parking_lot, &word, until, &passing, LIMIT), Ok(None));
     assert_eq!((woken.slept(), unseen.slept(), passing.slept()), (1, 1, 1));
     assert!(waiters.quitting.iter().all(|count| count.load(Ordering::Relaxed) == 0));
-    assert_eq!(format!("{lot:?}"), "ParkingLot(0 waiting)");
+    assert_eq!(format!("{parking_lot:?}"), "ParkingLot(0 waiting)");
 }

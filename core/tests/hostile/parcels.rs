@@ -31,7 +31,7 @@ pub fn parcels(bytes: &[u8]) -> usize {
     let mut machine =
         MessageMachine::new(LocalRank(ME.0), shape, MatchingDesign::Mirror, thresholds, tables)
             .unwrap();
-    machine.set_far(PEER);
+    machine.set_remote(PEER);
     // No more than one lane can ever use, plus the largest request of a call.
     let mut chunks: Vec<LaneChunk<'_>> =
         (0..2 * NetworkLane::places(&shape)).map(|_| LaneChunk::EMPTY).collect();

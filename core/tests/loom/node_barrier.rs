@@ -9,7 +9,7 @@ use tsumugi_core::mem::{AddrError, Rank};
 use tsumugi_core::signal::{ParkingLot, Until, Waiters};
 use tsumugi_core::sync::{AtomicU64, Ordering};
 
-/// Ranks that share memory, each with a lot of its own.
+/// Ranks that share memory, each with a parking lot of its own.
 struct Node {
     ranks: Vec<(ParkingLot, Waiters, Vec<AtomicU64>)>,
     /// The progress of each rank, by plain stores as far as order goes.
@@ -51,14 +51,14 @@ impl BarrierMemory for Place<'_> {
     }
 
     fn sleep(&self, word: &AtomicU64, until: u64) -> Result<(), AddrError> {
-        let (lot, waiters, _) = &self.node.ranks[self.place as usize];
-        waiters.wait(lot, word, Until::AtLeast(until), &Threads).map(drop)
+        let (parking_lot, waiters, _) = &self.node.ranks[self.place as usize];
+        waiters.wait(parking_lot, word, Until::AtLeast(until), &Threads).map(drop)
     }
 
     fn wake(&self, place: u32, word: &AtomicU64) {
-        let (lot, waiters, _) = &self.node.ranks[place as usize];
-        if lot.announce(&raw const *word as u64) {
-            waiters.drain(lot);
+        let (parking_lot, waiters, _) = &self.node.ranks[place as usize];
+        if parking_lot.announce(&raw const *word as u64) {
+            waiters.drain(parking_lot);
         }
     }
 

@@ -9,7 +9,7 @@ use tsumugi_core::signal::{ParkingLot, Until, Waiters};
 use tsumugi_core::sync::{AtomicU64, Ordering};
 
 struct Shared {
-    lot: ParkingLot,
+    parking_lot: ParkingLot,
     waiters: Waiters,
     word: AtomicU64,
     /// Written before the word, by plain stores as far as order goes.
@@ -19,7 +19,7 @@ struct Shared {
 impl Shared {
     fn new() -> Arc<Self> {
         Arc::new(Self {
-            lot: ParkingLot::new(),
+            parking_lot: ParkingLot::new(),
             waiters: Waiters::new(),
             word: AtomicU64::new(0),
             payload: AtomicU64::new(0),
@@ -33,13 +33,13 @@ impl Shared {
     /// The steps of a notifying put and of the worker that it rings.
     fn signal(&self, value: u64) {
         self.word.swap(value, Ordering::SeqCst);
-        if self.lot.announce(self.at()) {
-            self.waiters.drain(&self.lot);
+        if self.parking_lot.announce(self.at()) {
+            self.waiters.drain(&self.parking_lot);
         }
     }
 
     fn wait(&self, until: Until) -> Result<u64, AddrError> {
-        self.waiters.wait(&self.lot, &self.word, until, &Threads)
+        self.waiters.wait(&self.parking_lot, &self.word, until, &Threads)
     }
 }
 
@@ -82,11 +82,11 @@ fn a_drain_by_another_worker_loses_no_waiter() {
         // own bell comes last.
         let notifier = thread::spawn(move || {
             notifier.word.swap(1, Ordering::SeqCst);
-            if notifier.lot.announce(notifier.at()) {
-                notifier.waiters.drain(&notifier.lot);
+            if notifier.parking_lot.announce(notifier.at()) {
+                notifier.waiters.drain(&notifier.parking_lot);
             }
         });
-        let worker = thread::spawn(move || worker.waiters.drain(&worker.lot));
+        let worker = thread::spawn(move || worker.waiters.drain(&worker.parking_lot));
         assert_eq!(shared.wait(Until::NotEqual(0)), Ok(1));
         notifier.join().unwrap();
         worker.join().unwrap();
@@ -99,8 +99,8 @@ fn a_death_ends_the_wait() {
         let shared = Shared::new();
         let witness = shared.clone();
         let witness = thread::spawn(move || {
-            witness.lot.break_off(Rank(3));
-            witness.waiters.drain(&witness.lot);
+            witness.parking_lot.break_off(Rank(3));
+            witness.waiters.drain(&witness.parking_lot);
         });
         assert_eq!(shared.wait(Until::Equal(1)), Err(AddrError::PeerLost { rank: Rank(3) }));
         witness.join().unwrap();
@@ -115,12 +115,12 @@ fn a_waiter_with_a_limit_gives_up_or_is_woken() {
         // The worker may hold the node when the limit passes.
         let worker = thread::spawn(move || {
             worker.word.swap(1, Ordering::SeqCst);
-            if worker.lot.announce(worker.at()) {
-                worker.waiters.drain(&worker.lot);
+            if worker.parking_lot.announce(worker.at()) {
+                worker.waiters.drain(&worker.parking_lot);
             }
         });
         let waited = shared.waiters.wait_for(
-            &shared.lot,
+            &shared.parking_lot,
             &shared.word,
             Until::Equal(2),
             &Threads,
@@ -128,7 +128,7 @@ fn a_waiter_with_a_limit_gives_up_or_is_woken() {
         );
         assert_eq!(waited, Ok(None), "no thread stores 2");
         worker.join().unwrap();
-        assert!(!shared.lot.announce(shared.at()), "no waiter is left");
+        assert!(!shared.parking_lot.announce(shared.at()), "no waiter is left");
     });
 }
 
@@ -140,7 +140,8 @@ fn a_signal_within_the_limit_is_reported() {
         let notifier = thread::spawn(move || notifier.signal(1));
         let until = Until::Equal(1);
         let limit = Duration::from_secs(1);
-        let waited = shared.waiters.wait_for(&shared.lot, &shared.word, until, &Threads, limit);
+        let waited =
+            shared.waiters.wait_for(&shared.parking_lot, &shared.word, until, &Threads, limit);
         assert!(matches!(waited, Ok(Some(1) | None)), "{waited:?}");
         notifier.join().unwrap();
         assert_eq!(shared.wait(until), Ok(1));

@@ -86,7 +86,8 @@ pub(crate) struct Fetcher<'m> {
     version: u32,
     /// Slots that are draining.
     draining: u32,
-    /// Whether the seats were fenced since the last of these slots began to drain.
+    /// Whether the hazard pointers were fenced since the last of these slots began to
+    /// drain.
     is_fenced: bool,
     /// The next word of the drops to read, and the rest of the words that were read
     /// last.
@@ -332,7 +333,8 @@ impl<'m> Fetcher<'m> {
     }
 
     /// Evicts the table of a slot, unless the table is pinned. If only a worker
-    /// holds it, from its seat, the worker will soon end: then the slot drains.
+    /// holds it, by its hazard pointers, the worker will soon end: then the slot
+    /// drains.
     fn evict(&mut self, slot: usize) -> bool {
         let word = SlotWord(self.slot(slot).word.load(Ordering::Relaxed));
         self.store(slot, SlotWord::new(word.table(), word.version(), SlotState::Draining));
@@ -343,8 +345,8 @@ impl<'m> Fetcher<'m> {
             return false;
         }
         self.evicted += 1;
-        self.cache.seats.heavy();
-        let is_free = !self.cache.seats.has(slot);
+        self.cache.hazards.heavy();
+        let is_free = !self.cache.hazards.has(slot);
         if !is_free {
             self.draining += 1;
         }
@@ -369,9 +371,9 @@ impl<'m> Fetcher<'m> {
     }
 
     /// Whether an access is under way that found its key in the slot. The caller
-    /// must have fenced the seats after it changed the word.
+    /// must have fenced the hazard pointers after it changed the word.
     fn is_held(&self, slot: usize) -> bool {
-        self.is_pinned(slot) || self.cache.seats.has(slot)
+        self.is_pinned(slot) || self.cache.hazards.has(slot)
     }
 
     fn is_pinned(&self, slot: usize) -> bool {

@@ -5,10 +5,9 @@ use super::hazard::HazardDomain;
 use super::slot::{CacheSlot, SlotState, SlotWord};
 use crate::address::{GlobalAddr, STARTER, Split};
 use crate::control::{TABLE_BYTES, WAYS};
-use crate::error::AccessError;
 use crate::table::{Agent, RegionEntry, Starter, entry_word};
 use core::fmt;
-use tsumugi_core::mem::{Need, Rank, RegionKey, RemoteAddr};
+use tsumugi_core::mem::{AddrError, Need, Rank, RegionKey, RemoteAddr};
 use tsumugi_core::mutate;
 use tsumugi_core::sync::mapped;
 use tsumugi_core::sync::{Ordering, edge, fence};
@@ -18,7 +17,7 @@ use tsumugi_core::sync::{Ordering, edge, fence};
 pub struct TableCache<'m> {
     pub(super) slots: &'m [CacheSlot],
     pub(super) copies: &'m [mapped::AtomicU64],
-    pub(super) seats: HazardDomain<'m>,
+    pub(super) hazards: HazardDomain<'m>,
     pub(super) split: Split,
     /// The entry of the starter memory, as an entry's words.
     pub(super) starter: [u64; 2],
@@ -70,7 +69,7 @@ pub enum Miss {
         version: u32,
     },
     /// The access is wrong, whatever the table says.
-    Refused(AccessError),
+    Refused(AddrError<GlobalAddr>),
 }
 
 impl<'m> TableCache<'m> {
@@ -79,7 +78,7 @@ impl<'m> TableCache<'m> {
     pub(crate) fn new(
         slots: &'m [CacheSlot],
         copies: &'m [mapped::AtomicU64],
-        seats: HazardDomain<'m>,
+        hazards: HazardDomain<'m>,
         split: Split,
         starter: Starter,
     ) -> Self {
@@ -92,7 +91,7 @@ impl<'m> TableCache<'m> {
         let sets_mask = slots.len() as u32 / WAYS - 1;
         let offset_mask = split.region_bytes_max() - 1;
         let starter = starter.entry().encode();
-        Self { slots, copies, seats, split, starter, sets_mask, offset_mask }
+        Self { slots, copies, hazards, split, starter, sets_mask, offset_mask }
     }
 
     /// How addresses are split.
@@ -101,7 +100,7 @@ impl<'m> TableCache<'m> {
     }
 
     /// Looks up `bytes` bytes at `addr`, for an operation that the worker of this
-    /// seat carries out at once. The slot stays until [`release`](Self::release);
+    /// worker carries out at once. The slot stays until [`release`](Self::release);
     /// before that, the worker must not hold anything else with the same hand, of
     /// [`HAZARDS`](super::HAZARDS). Wait-free.
     ///
@@ -120,16 +119,16 @@ impl<'m> TableCache<'m> {
     ///
     /// # Panics
     ///
-    /// If there is no such seat.
+    /// If there is no such worker.
     #[inline(always)]
-    pub fn hold<const HAND: usize>(
+    pub fn hold<const HAZARD: usize>(
         &self,
-        seat: usize,
+        worker: usize,
         addr: GlobalAddr,
         bytes: u64,
         need: Need,
     ) -> Result<HeldTarget, Miss> {
-        match self.try_hold::<HAND>(seat, addr, bytes, need) {
+        match self.try_hold::<HAZARD>(worker, addr, bytes, need) {
             Some(held) => Ok(held),
             None => Err(self.missed(addr, bytes, need)),
         }
@@ -142,11 +141,11 @@ impl<'m> TableCache<'m> {
     ///
     /// # Panics
     ///
-    /// If there is no such seat.
+    /// If there is no such worker.
     #[inline(always)]
-    pub fn try_hold<const HAND: usize>(
+    pub fn try_hold<const HAZARD: usize>(
         &self,
-        seat: usize,
+        worker: usize,
         addr: GlobalAddr,
         bytes: u64,
         need: Need,
@@ -156,7 +155,7 @@ impl<'m> TableCache<'m> {
             return Some(HeldTarget { target, slot: HeldSlot(u32::MAX) });
         }
         let (slot, word) = self.find(addr)?;
-        self.seats.take::<HAND>(seat, slot as u32);
+        self.hazards.take::<HAZARD>(worker, slot as u32);
         let entry = self.read(slot, addr);
         // Acquire: pairs with the Release fence in `Fetcher::begin`.
         fence(Ordering::Acquire);
@@ -166,22 +165,23 @@ impl<'m> TableCache<'m> {
         {
             return Some(HeldTarget { target, slot: HeldSlot(slot as u32) });
         }
-        self.seats.leave::<HAND>(seat);
+        self.hazards.leave::<HAZARD>(worker);
         None
     }
 
     /// Ends the access. True: the machine waits for that, and the caller must let it
     /// poll. Wait-free.
     #[inline(always)]
-    pub fn release<const HAND: usize>(&self, seat: usize, slot: HeldSlot) -> bool {
-        // Starter memory needs no seat.
+    pub fn release<const HAZARD: usize>(&self, worker: usize, slot: HeldSlot) -> bool {
+        // Starter memory needs no hazard pointer.
         let Some(held) = self.slots.get(slot.0 as usize) else { return false };
-        self.seats.leave::<HAND>(seat);
+        self.hazards.leave::<HAZARD>(worker);
         SlotWord(held.word.load(Ordering::Relaxed)).state() == SlotState::Draining
     }
 
     /// Looks up an address for an operation that will be in flight, or of a thread
-    /// that has no seat: the slot stays until [`unpin`](Self::unpin). Wait-free.
+    /// that has no hazard pointers: the slot stays until [`unpin`](Self::unpin).
+    /// Wait-free.
     ///
     /// # Errors
     ///
@@ -241,7 +241,8 @@ impl<'m> TableCache<'m> {
     /// must let it poll, as after the end of an operation. Wait-free.
     pub fn is_waited_for(&self, addr: GlobalAddr) -> bool {
         let first = self.set(self.split.table(addr));
-        // SeqCst: after the seat or pin was given back, as in `release` and `unpin`.
+        // SeqCst: after the hazard pointer or pin was given back, as in `release` and
+        // `unpin`.
         let drains = |slot: &CacheSlot| {
             SlotWord(slot.word.load(Ordering::SeqCst)).state() == SlotState::Draining
         };
@@ -355,13 +356,17 @@ impl<'m> TableCache<'m> {
     ) -> Miss {
         let life = if word.0 == 0 { 0 } else { self.split.life(addr) };
         match RegionEntry::access_bits(entry) {
-            _ if self.split.rank(addr).is_none() => Miss::Refused(AccessError::Nowhere { addr }),
+            _ if self.split.rank(addr).is_none() => Miss::Refused(AddrError::Nowhere { addr }),
             _ if !RegionEntry::is_live(entry, life) => Miss::NotListed { version: word.version() },
-            0 => Miss::Refused(AccessError::Stale { addr }),
+            0 => Miss::Refused(AddrError::StaleKey { addr }),
             access if access & need as u32 != need as u32 => {
-                Miss::Refused(AccessError::ReadOnly { addr })
+                Miss::Refused(AddrError::ReadOnly { addr })
             }
-            _ => Miss::Refused(AccessError::OutOfRange { addr, bytes }),
+            _ => Miss::Refused(AddrError::OutOfRange {
+                addr,
+                bytes,
+                region_bytes: Some(RegionEntry::bytes_of(entry)),
+            }),
         }
     }
 
@@ -369,7 +374,7 @@ impl<'m> TableCache<'m> {
     #[inline(never)]
     fn miss(&self, addr: GlobalAddr) -> Miss {
         match self.split.rank(addr) {
-            None => Miss::Refused(AccessError::Nowhere { addr }),
+            None => Miss::Refused(AddrError::Nowhere { addr }),
             Some(_) => Miss::NoTable,
         }
     }

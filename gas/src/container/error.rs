@@ -1,8 +1,9 @@
 //! Why a call on a container failed.
 
-use crate::error::AccessError;
+use crate::address::GlobalAddr;
 use crate::heap::HeapError;
 use core::fmt;
+use tsumugi_core::mem::AddrError;
 
 /// Why a call on a container failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,7 +11,7 @@ pub enum ContainerError {
     /// There is no memory for it, or the block to be freed is no block.
     Heap(HeapError),
     /// Some memory of the container is out of reach.
-    Access(AccessError),
+    Access(AddrError<GlobalAddr>),
     /// The container has no such bytes.
     OutOfRange {
         /// The first byte of the request.
@@ -24,8 +25,8 @@ pub enum ContainerError {
     NoSlots,
 }
 
-impl From<AccessError> for ContainerError {
-    fn from(error: AccessError) -> Self {
+impl From<AddrError<GlobalAddr>> for ContainerError {
+    fn from(error: AddrError<GlobalAddr>) -> Self {
         Self::Access(error)
     }
 }

@@ -18,13 +18,12 @@
 //! not change for [`STILL`] pauses counts as broken, and so does a lock with a queue
 //! that leads to the dead rank. A claim that finds this writes the rank into the
 //! lock's last word, and from then on each claim ends with
-//! [`AccessError::PeerLost`], which names that rank, without entering the queue. A
+//! [`AddrError::PeerLost`], which names that rank, without entering the queue. A
 //! claim never gets a lock that another claim still has.
 
 use super::error::ContainerError;
 use super::store::{self, Store, after, words};
 use crate::address::GlobalAddr;
-use crate::error::AccessError;
 use crate::lock::{
     ClaimStatus, Lock, LockClaim, LockKind, LockMode, NODE_BYTES, NodeId, NodeTable,
 };
@@ -124,25 +123,23 @@ fn run<S: Store + ?Sized>(store: &S, claim: &mut LockClaim) -> Result<(), Contai
     loop {
         while let Some((id, op)) = claim.poll_op() {
             let result = carry(store, &op);
-            claim.handle_completed(id, result.map_err(|error| as_addr_error(error, op.remote)));
+            claim.handle_completed(id, result.map_err(|error| error.at(op.remote)));
             if let Err(error) = result {
                 return Err(error.into());
             }
         }
         match claim.standing() {
             ClaimStatus::Held | ClaimStatus::Resting(_) => return Ok(()),
-            ClaimStatus::Failed(AddrError::PeerLost { rank }) => {
-                return Err(AccessError::PeerLost { rank }.into());
-            }
-            ClaimStatus::Failed(_) => {
-                return Err(AccessError::Nowhere { addr: GlobalAddr::NULL }.into());
+            ClaimStatus::Failed(error) => {
+                let home = GlobalAddr::from_bits(claim.lock().home.offset);
+                return Err(error.at(home).into());
             }
             ClaimStatus::Asking | ClaimStatus::Going => {}
         }
         let Some((at, until)) = claim.waits_for() else { continue };
         let at = place(store, at)?;
         let value = match store.wait(at, until) {
-            Err(AccessError::PeerLost { rank }) => {
+            Err(AddrError::PeerLost { rank }) => {
                 let home = GlobalAddr::from_bits(claim.lock().home.offset);
                 wait_on(store, home, (at, until), rank)?
             }
@@ -172,7 +169,7 @@ fn wait_on<S: Store + ?Sized>(
         still = if now == seen { still + 1 } else { 0 };
         seen = now;
         if mutate!("container_waits_for_the_dead": still >= STILL => false) {
-            return Err(AccessError::PeerLost { rank: dead }.into());
+            return Err(AddrError::PeerLost { rank: dead }.into());
         }
         store.pause();
     }
@@ -182,7 +179,7 @@ fn wait_on<S: Store + ?Sized>(
 /// does not pass the lock on any more.
 #[cold]
 fn give_up<S: Store + ?Sized>(store: &S, home: GlobalAddr, error: &ContainerError) {
-    if let ContainerError::Access(AccessError::PeerLost { rank }) = *error
+    if let ContainerError::Access(AddrError::PeerLost { rank }) = *error
         && mutate!("container_breaks_in_silence": true => false)
     {
         let at = after(store, home, BROKEN_AT);
@@ -197,28 +194,24 @@ fn check<S: Store + ?Sized>(store: &S, at: GlobalAddr) -> Result<(), ContainerEr
     let broken = store::word(store, after(store, at, BROKEN_AT))?;
     match broken.checked_sub(1) {
         None => Ok(()),
-        Some(rank) => Err(AccessError::PeerLost { rank: Rank(rank as u32) }.into()),
+        Some(rank) => Err(AddrError::PeerLost { rank: Rank(rank as u32) }.into()),
     }
 }
 
-fn carry<S: Store + ?Sized>(store: &S, op: &Op) -> Result<u64, AccessError> {
+fn carry<S: Store + ?Sized>(store: &S, op: &Op) -> Result<u64, AddrError<GlobalAddr>> {
     let addr = place(store, op.remote)?;
-    let word = WordRequest::of(op, addr).ok_or(AccessError::Unsupported { addr })?;
+    let word = WordRequest::of(op, addr).ok_or(AddrError::Unsupported { addr })?;
     store.word(word)
 }
 
 /// The global address that a claim's address stands for.
-fn place<S: Store + ?Sized>(store: &S, at: RemoteAddr) -> Result<GlobalAddr, AccessError> {
+fn place<S: Store + ?Sized>(
+    store: &S,
+    at: RemoteAddr,
+) -> Result<GlobalAddr, AddrError<GlobalAddr>> {
     match at.key {
         WORDS => Ok(GlobalAddr::from_bits(at.offset)),
         _ => Ok(after(store, store.nodes(at.rank)?, at.offset)),
-    }
-}
-
-fn as_addr_error(error: AccessError, addr: RemoteAddr) -> AddrError {
-    match error {
-        AccessError::PeerLost { rank } => AddrError::PeerLost { rank },
-        _ => AddrError::Unsupported { addr },
     }
 }
 

@@ -37,7 +37,7 @@
 //! An address or an iterator that a container has returned is valid until its
 //! element is moved or removed. A container must be destroyed only when no thread
 //! uses it any more. When a rank dies, operations that need its memory end with
-//! [`AccessError::PeerLost`], and so do, a tenth of a second later, all calls for
+//! [`AddrError::PeerLost`], and so do, a tenth of a second later, all calls for
 //! locks that the rank held or waited for: the error names the rank. All other calls
 //! go on.
 //!
@@ -75,4 +75,4 @@ pub use table::{HashTable, Reach, TableCursor, TableKind};
 pub use vector::Vector;
 
 #[cfg(doc)]
-use crate::error::AccessError;
+use tsumugi_core::mem::AddrError;

@@ -6,11 +6,10 @@
 
 use super::error::ContainerError;
 use crate::address::{GlobalAddr, Split};
-use crate::error::AccessError;
 use crate::heap::{Heap, HeapError, HeapStep};
 use crate::lock::NodeId;
 use crate::request::WordRequest;
-use tsumugi_core::mem::Rank;
+use tsumugi_core::mem::{AddrError, Rank};
 use tsumugi_core::op::Kind;
 use tsumugi_core::signal::Until;
 
@@ -27,26 +26,31 @@ pub trait Store {
     ///
     /// # Errors
     ///
-    /// [`AccessError::PeerLost`] if the rank has died; another [`AccessError`] if the
+    /// [`AddrError::PeerLost`] if the rank has died; another [`AddrError`] if the
     /// address names no registered memory, or the memory does not allow the access.
-    fn read(&self, from: GlobalAddr, into: &mut [u8]) -> Result<(), AccessError>;
+    fn read(&self, from: GlobalAddr, into: &mut [u8]) -> Result<(), AddrError<GlobalAddr>>;
 
     /// Writes bytes from `to` on.
     ///
     /// # Errors
     ///
-    /// [`AccessError::PeerLost`] if the rank has died; another [`AccessError`] if the
+    /// [`AddrError::PeerLost`] if the rank has died; another [`AddrError`] if the
     /// address names no registered memory, or the memory does not allow the access.
-    fn write(&self, to: GlobalAddr, bytes: &[u8]) -> Result<(), AccessError>;
+    fn write(&self, to: GlobalAddr, bytes: &[u8]) -> Result<(), AddrError<GlobalAddr>>;
 
     /// Copies between any two ranks. The two ranges must not overlap.
     ///
     /// # Errors
     ///
-    /// [`AccessError::PeerLost`] if one of the two ranks has died; another
-    /// [`AccessError`] if an address names no registered memory, or the memory does not
+    /// [`AddrError::PeerLost`] if one of the two ranks has died; another
+    /// [`AddrError`] if an address names no registered memory, or the memory does not
     /// allow the access.
-    fn copy(&self, dst: GlobalAddr, src: GlobalAddr, bytes: u64) -> Result<(), AccessError>;
+    fn copy(
+        &self,
+        dst: GlobalAddr,
+        src: GlobalAddr,
+        bytes: u64,
+    ) -> Result<(), AddrError<GlobalAddr>>;
 
     /// Carries out an atomic, a load or a store of a word, and returns the old
     /// value. A notifying operation wakes the threads that [wait](Self::wait) for
@@ -54,9 +58,9 @@ pub trait Store {
     ///
     /// # Errors
     ///
-    /// [`AccessError::PeerLost`] if the rank has died; another [`AccessError`] if the
+    /// [`AddrError::PeerLost`] if the rank has died; another [`AddrError`] if the
     /// address names no registered memory, or the memory does not allow the access.
-    fn word(&self, word: WordRequest) -> Result<u64, AccessError>;
+    fn word(&self, word: WordRequest) -> Result<u64, AddrError<GlobalAddr>>;
 
     /// Takes `bytes` bytes of `rank`'s heap.
     ///
@@ -80,8 +84,8 @@ pub trait Store {
     ///
     /// # Errors
     ///
-    /// An [`AccessError`] if there is no such rank, or its nodes are out of reach.
-    fn nodes(&self, rank: Rank) -> Result<GlobalAddr, AccessError>;
+    /// An [`AddrError`] if there is no such rank, or its nodes are out of reach.
+    fn nodes(&self, rank: Rank) -> Result<GlobalAddr, AddrError<GlobalAddr>>;
 
     /// Takes a node, in a new life. Waits until one is free.
     fn take_node(&self) -> NodeId;
@@ -94,9 +98,9 @@ pub trait Store {
     ///
     /// # Errors
     ///
-    /// [`AccessError::PeerLost`] if a rank has died, which the error names; another
-    /// [`AccessError`] if the word is not one of this rank's.
-    fn wait(&self, at: GlobalAddr, until: Until) -> Result<u64, AccessError>;
+    /// [`AddrError::PeerLost`] if a rank has died, which the error names; another
+    /// [`AddrError`] if the word is not one of this rank's.
+    fn wait(&self, at: GlobalAddr, until: Until) -> Result<u64, AddrError<GlobalAddr>>;
 
     /// A rank that has died, if this rank knows of one.
     fn lost(&self) -> Option<Rank>;
@@ -118,7 +122,7 @@ pub fn malloc(
     heap: &Heap,
     bytes: u64,
     hint: u32,
-    mut word: impl FnMut(WordRequest) -> Result<u64, AccessError>,
+    mut word: impl FnMut(WordRequest) -> Result<u64, AddrError<GlobalAddr>>,
 ) -> Result<GlobalAddr, HeapError> {
     let (mut malloc, mut answer) = (heap.malloc(bytes, hint), None);
     loop {
@@ -138,7 +142,7 @@ pub fn malloc(
 pub fn free(
     heap: &Heap,
     addr: GlobalAddr,
-    mut word: impl FnMut(WordRequest) -> Result<u64, AccessError>,
+    mut word: impl FnMut(WordRequest) -> Result<u64, AddrError<GlobalAddr>>,
 ) -> Result<(), HeapError> {
     let (mut free, mut answer) = (heap.free(addr), None);
     loop {

@@ -32,9 +32,9 @@
 //! Progress: lock-free: of all ranks that want granules of a word, one gets them.
 
 use crate::address::{GlobalAddr, Split};
-use crate::error::AccessError;
 use crate::request::WordRequest;
 use core::fmt;
+use tsumugi_core::mem::AddrError;
 use tsumugi_core::mutate;
 use tsumugi_core::op::Kind as Atomic;
 
@@ -80,7 +80,7 @@ pub enum HeapError {
         addr: GlobalAddr,
     },
     /// An access to the heap failed.
-    Access(AccessError),
+    Access(AddrError<GlobalAddr>),
 }
 
 /// A block that is being taken.
@@ -219,7 +219,7 @@ impl HeapMalloc {
     /// first.
     pub fn step(
         &mut self,
-        answer: Option<Result<u64, AccessError>>,
+        answer: Option<Result<u64, AddrError<GlobalAddr>>>,
     ) -> HeapStep<Result<GlobalAddr, HeapError>> {
         let old = match answer.transpose() {
             Ok(old) => old.unwrap_or(0),
@@ -286,7 +286,7 @@ impl HeapFree {
     /// The next step, like [`HeapMalloc::step`].
     pub fn step(
         &mut self,
-        answer: Option<Result<u64, AccessError>>,
+        answer: Option<Result<u64, AddrError<GlobalAddr>>>,
     ) -> HeapStep<Result<(), HeapError>> {
         let no_block = HeapStep::Done(Err(HeapError::NoBlock { addr: self.addr }));
         let old = match answer.transpose() {

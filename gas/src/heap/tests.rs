@@ -2,7 +2,7 @@
 
 extern crate std;
 use super::*;
-use crate::address::AddressParts;
+use crate::address::{AddressParts, GlobalAddr};
 use std::collections::HashSet;
 use std::vec;
 use std::vec::Vec;
@@ -133,7 +133,7 @@ struct Caller {
     stage: usize,
     malloc: HeapMalloc,
     free: Option<HeapFree>,
-    answer: Option<Result<u64, AccessError>>,
+    answer: Option<Result<u64, AddrError<GlobalAddr>>>,
     holds: Option<(u64, u64)>,
 }
 

@@ -29,8 +29,8 @@ use tsumugi_core::mutate;
 use tsumugi_core::op::Op;
 use tsumugi_core::signal::Until;
 
-/// The place where all accesses of one rank enter and leave. Two doors are equal if
-/// they will do the same.
+/// The place where all accesses of one rank enter and leave. Two memberships are equal
+/// if they will do the same.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RankMembership {
     entry: GroupMember,
@@ -88,7 +88,7 @@ enum AccessStage {
 }
 
 impl RankMembership {
-    /// The door of `rank`, without accesses.
+    /// The membership of `rank`, without accesses.
     pub const fn new(plan: &LockPlan, rank: Rank) -> Self {
         Self { entry: GroupMember::new(plan.tree, rank), holds: 0, side: GroupSide::All }
     }
@@ -136,36 +136,36 @@ impl WindowAccess {
     /// If the access does not rest.
     pub fn begin(
         &mut self,
-        door: &mut RankMembership,
+        membership: &mut RankMembership,
         want: Want,
         node: NodeId,
     ) -> Result<(), AccessRefused> {
         assert!(self.stage == AccessStage::Rest, "begin of an access that does not rest: {self:?}");
         let side = self.plan.design.side_of(want);
         if self.plan.design == LockDesign::Global
-            && door.holds > 0
-            && would_wait_for_itself(door.side, side)
+            && membership.holds > 0
+            && would_wait_for_itself(membership.side, side)
         {
             return Err(AccessRefused::OneLock);
         }
         if let Some(side) = side
-            && door.holds > 0
-            && door.side != side
+            && membership.holds > 0
+            && membership.side != side
         {
-            return Err(AccessRefused::OtherSide { side: door.side });
+            return Err(AccessRefused::OtherSide { side: membership.side });
         }
         self.want = want;
-        let is_counted = door.holds > 0;
+        let is_counted = membership.holds > 0;
         if let Some(side) = side {
-            door.side = side;
-            door.holds += 1;
+            membership.side = side;
+            membership.holds += 1;
         }
         let lock = self.plan.lock_of(want);
         match self.plan.design {
             LockDesign::Tree if side.is_some() => {
                 self.claim = LockClaim::new(lock, node);
                 self.goes_to(AccessStage::Entering);
-                self.go_on(door);
+                self.go_on(membership);
             }
             LockDesign::Tree | LockDesign::Global => {
                 self.claim = LockClaim::new(lock, node);
@@ -187,7 +187,7 @@ impl WindowAccess {
     /// # Panics
     ///
     /// If nothing is held.
-    pub fn release(&mut self, door: &mut RankMembership) {
+    pub fn release(&mut self, membership: &mut RankMembership) {
         assert!(
             self.stage == AccessStage::Held,
             "release of an access that holds nothing: {self:?}"
@@ -195,24 +195,24 @@ impl WindowAccess {
         self.goes_to(AccessStage::Releasing);
         if self.plan.design == LockDesign::TwoLevel {
             let held = u32::from(self.side().is_some());
-            door.holds -= held;
-            return self.two_level.release(door.holds == 0);
+            membership.holds -= held;
+            return self.two_level.release(membership.holds == 0);
         }
         if self.plan.design == LockDesign::Tree && self.want == Want::All {
-            return self.leaves(door);
+            return self.leaves(membership);
         }
         if self.plan.design == LockDesign::Global {
-            door.holds -= 1;
+            membership.holds -= 1;
         }
         self.claim.release();
     }
 
     /// The next operation to post, with remote completion. A caller that cannot post
     /// it at once must keep it.
-    pub fn poll_op(&mut self, door: &mut RankMembership) -> Option<(StepId, Op)> {
-        self.go_on(door);
+    pub fn poll_op(&mut self, membership: &mut RankMembership) -> Option<(StepId, Op)> {
+        self.go_on(membership);
         let (id, op) = match self.stage {
-            AccessStage::Entering | AccessStage::Leaving => door.entry.poll_op(),
+            AccessStage::Entering | AccessStage::Leaving => membership.entry.poll_op(),
             AccessStage::Claiming | AccessStage::Releasing
                 if self.plan.design == LockDesign::TwoLevel =>
             {
@@ -228,41 +228,43 @@ impl WindowAccess {
     /// operation is ignored.
     pub fn handle_completed(
         &mut self,
-        door: &mut RankMembership,
+        membership: &mut RankMembership,
         id: StepId,
         result: Result<u64, AddrError>,
     ) {
-        let Some(step) = self.step(door).filter(|&step| self.number(step) == id) else { return };
+        let Some(step) = self.step(membership).filter(|&step| self.number(step) == id) else {
+            return;
+        };
         match self.stage {
             AccessStage::Entering | AccessStage::Leaving => {
-                door.entry.handle_completed(step, result)
+                membership.entry.handle_completed(step, result)
             }
             _ if self.plan.design == LockDesign::TwoLevel => {
                 self.two_level.handle_completed(step, result)
             }
             _ => self.claim.handle_completed(step, result),
         }
-        self.go_on(door);
+        self.go_on(membership);
     }
 
     /// The operation that is posted and has not ended.
-    pub fn under_way(&self, door: &RankMembership) -> Option<StepId> {
-        self.step(door).map(|step| self.number(step))
+    pub fn under_way(&self, membership: &RankMembership) -> Option<StepId> {
+        self.step(membership).map(|step| self.number(step))
     }
 
     /// The same operation, by the number of the part that posted it.
-    fn step(&self, door: &RankMembership) -> Option<StepId> {
+    fn step(&self, membership: &RankMembership) -> Option<StepId> {
         match self.stage {
-            AccessStage::Entering | AccessStage::Leaving => door.entry.under_way(),
+            AccessStage::Entering | AccessStage::Leaving => membership.entry.under_way(),
             _ if self.plan.design == LockDesign::TwoLevel => self.two_level.under_way(),
             _ => self.claim.under_way(),
         }
     }
 
     /// What ends the wait, if the access waits.
-    pub fn waits_for(&self, door: &RankMembership) -> Option<AccessWait> {
+    pub fn waits_for(&self, membership: &RankMembership) -> Option<AccessWait> {
         let word = match self.stage {
-            AccessStage::Entering => door.entry.waits_for(),
+            AccessStage::Entering => membership.entry.waits_for(),
             _ if self.plan.design == LockDesign::TwoLevel => {
                 return self.two_level.pause_ns().map(AccessWait::Pause);
             }
@@ -272,22 +274,22 @@ impl WindowAccess {
     }
 
     /// Handles that the word has the value `value`, or that the pause is over.
-    pub fn handle_wake(&mut self, door: &mut RankMembership, value: u64) {
+    pub fn handle_wake(&mut self, membership: &mut RankMembership, value: u64) {
         match self.stage {
-            AccessStage::Entering => door.entry.handle_word(value),
+            AccessStage::Entering => membership.entry.handle_word(value),
             _ if self.plan.design == LockDesign::TwoLevel => self.two_level.handle_pause(),
             _ => self.claim.handle_word(value),
         }
-        self.go_on(door);
+        self.go_on(membership);
     }
 
     /// Handles the death of a rank: a wait may never end, so it ends with an error
     /// that names the rank.
-    pub fn handle_lost(&mut self, door: &mut RankMembership, rank: Rank) {
+    pub fn handle_lost(&mut self, membership: &mut RankMembership, rank: Rank) {
         self.claim.handle_lost(rank);
         self.two_level.handle_lost(rank);
-        door.handle_lost(rank);
-        self.go_on(door);
+        membership.handle_lost(rank);
+        self.go_on(membership);
     }
 
     /// The result, when the lock is held or given back; `None` on the way there.
@@ -327,20 +329,20 @@ impl WindowAccess {
         self.claim.begin(mode);
     }
 
-    fn leaves(&mut self, door: &mut RankMembership) {
-        door.holds -= 1;
-        if mutate!("group_left_while_held": door.holds > 0 => false) {
+    fn leaves(&mut self, membership: &mut RankMembership) {
+        membership.holds -= 1;
+        if mutate!("group_left_while_held": membership.holds > 0 => false) {
             self.goes_to(AccessStage::Rest);
         } else {
             self.goes_to(AccessStage::Leaving);
-            door.entry.leave();
+            membership.entry.leave();
         }
     }
 
     /// Goes to the next stage, if a stage has ended.
-    fn go_on(&mut self, door: &mut RankMembership) {
-        match (self.stage, door.entry.place()) {
-            (AccessStage::Entering, MemberPlace::Out) => door.entry.enter(door.side),
+    fn go_on(&mut self, membership: &mut RankMembership) {
+        match (self.stage, membership.entry.place()) {
+            (AccessStage::Entering, MemberPlace::Out) => membership.entry.enter(membership.side),
             (AccessStage::Entering, MemberPlace::In) if self.want == Want::All => {
                 self.goes_to(AccessStage::Held)
             }
@@ -349,12 +351,12 @@ impl WindowAccess {
             (AccessStage::Entering | AccessStage::Leaving, MemberPlace::Failed(error)) => {
                 self.goes_to(AccessStage::Failed(error));
             }
-            (AccessStage::Claiming | AccessStage::Releasing, _) => self.settle(door),
+            (AccessStage::Claiming | AccessStage::Releasing, _) => self.settle(membership),
             _ => {}
         }
     }
 
-    fn settle(&mut self, door: &mut RankMembership) {
+    fn settle(&mut self, membership: &mut RankMembership) {
         let is_asking = self.stage == AccessStage::Claiming;
         if self.plan.design == LockDesign::TwoLevel {
             match self.two_level.poll_done() {
@@ -369,7 +371,7 @@ impl WindowAccess {
             ClaimStatus::Held if is_asking => self.goes_to(AccessStage::Held),
             ClaimStatus::Resting(ClaimEnd::Released) if !is_asking => {
                 if self.plan.design == LockDesign::Tree && self.side().is_some() {
-                    self.leaves(door);
+                    self.leaves(membership);
                 } else {
                     self.goes_to(AccessStage::Rest);
                 }

@@ -5,7 +5,6 @@ use super::rank::GlobalMachine;
 use super::tables::{FlightPurpose, NONE, OpPin};
 use super::traffic::OutgoingOp;
 use crate::cache::FetchStep;
-use crate::error::AccessError;
 use crate::table::Agent;
 use tsumugi_core::mem::AddrError;
 use tsumugi_core::mutate;
@@ -61,7 +60,7 @@ impl GlobalMachine<'_> {
             FlightPurpose::Job { job, near, far, addr } => {
                 self.let_go(near);
                 self.let_go(far);
-                let result = result.map_err(|error| AccessError::of(error, addr));
+                let result = result.map_err(|error| error.at(addr));
                 self.advance_completed(job as usize, result);
             }
         }

@@ -45,7 +45,7 @@
 //! # Deaths
 //!
 //! An operation that needs the memory of a rank that died, or that this rank was to
-//! carry out, ends with [`AccessError::PeerLost`](crate::error::AccessError::PeerLost), which names the rank. A copy that
+//! carry out, ends with [`AddrError::PeerLost`](crate::error::AddrError::PeerLost), which names the rank. A copy that
 //! the dead rank was to carry out may be done in part, and what it has sent of the
 //! copy may land at any time. Everything else goes on.
 //!

@@ -6,10 +6,9 @@ use super::run::ReachedAddr;
 use super::tables::{OpPhase, OpPin, PendingOp};
 use super::traffic::OutgoingOp;
 use crate::address::{GlobalAddr, Split};
-use crate::error::AccessError;
 use crate::request::{Copy, ENTRY_BYTES, GlobalRequest, ListCopy, WordRequest};
 use crate::table::Agent;
-use tsumugi_core::mem::{LocalAddr, Need, RegionKey, RemoteAddr};
+use tsumugi_core::mem::{AddrError, LocalAddr, Need, RegionKey, RemoteAddr};
 use tsumugi_core::mutate;
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sync::mapped::Ordering;
@@ -82,7 +81,7 @@ impl GlobalMachine<'_> {
         let at = self.setup.split.add(entries, i64::from(job.block) * ENTRY_BYTES as i64);
         let bytes = u64::from(batch) * ENTRY_BYTES;
         let Ok(addr) = at else {
-            self.fail(index, AccessError::OutOfRange { addr: entries, bytes });
+            self.fail(index, AddrError::OutOfRange { addr: entries, bytes, region_bytes: None });
             return None;
         };
         match self.reach(index, addr, bytes, Need::Read) {
@@ -222,13 +221,13 @@ impl GlobalMachine<'_> {
         OpPin::Nothing
     }
 
-    fn refuse(&mut self, index: usize, error: AccessError) -> Option<OutgoingOp> {
+    fn refuse(&mut self, index: usize, error: AddrError<GlobalAddr>) -> Option<OutgoingOp> {
         self.jobs[index].error = Some(error);
         None
     }
 
     /// The next part of a job, if it has one now.
-    fn part_of(&mut self, index: usize) -> Result<Option<CopyPart>, AccessError> {
+    fn part_of(&mut self, index: usize) -> Result<Option<CopyPart>, AddrError<GlobalAddr>> {
         match self.jobs[index].request {
             GlobalRequest::Copy(copy) => self.part_of_copy(index, &copy),
             GlobalRequest::List(list) => self.part_of_list(index, &list),
@@ -236,7 +235,11 @@ impl GlobalMachine<'_> {
         }
     }
 
-    fn part_of_copy(&self, index: usize, copy: &Copy) -> Result<Option<CopyPart>, AccessError> {
+    fn part_of_copy(
+        &self,
+        index: usize,
+        copy: &Copy,
+    ) -> Result<Option<CopyPart>, AddrError<GlobalAddr>> {
         let (job, split) = (&self.jobs[index], self.setup.split);
         if job.block == copy.count || copy.bytes == 0 {
             return Ok(None);
@@ -250,7 +253,7 @@ impl GlobalMachine<'_> {
         &mut self,
         index: usize,
         list: &ListCopy,
-    ) -> Result<Option<CopyPart>, AccessError> {
+    ) -> Result<Option<CopyPart>, AddrError<GlobalAddr>> {
         let split = self.setup.split;
         loop {
             let job = &self.jobs[index];
@@ -262,10 +265,10 @@ impl GlobalMachine<'_> {
                 [0, 1, 2].map(|word| self.words[first + word].load(Ordering::Relaxed));
             let (dst, src) = (GlobalAddr::from_bits(dst), GlobalAddr::from_bits(src));
             if split.rank(dst) != Some(list.to) {
-                return Err(AccessError::Elsewhere { addr: dst });
+                return Err(AddrError::OtherRank { addr: dst });
             }
             if split.rank(src) != Some(list.from) {
-                return Err(AccessError::Elsewhere { addr: src });
+                return Err(AddrError::OtherRank { addr: src });
             }
             if bytes > 0 {
                 return self.part_at(dst, src, bytes, job.at).map(Some);
@@ -282,14 +285,17 @@ impl GlobalMachine<'_> {
         src: GlobalAddr,
         bytes: u64,
         at: u64,
-    ) -> Result<CopyPart, AccessError> {
+    ) -> Result<CopyPart, AddrError<GlobalAddr>> {
         let split = self.setup.split;
         // The whole block must be within the range of an address before any part of
         // it is posted.
         let place = |addr: GlobalAddr| {
             let last = i64::try_from(bytes - 1).ok().and_then(|last| split.add(addr, last).ok());
-            last.and_then(|_| split.add(addr, at as i64).ok())
-                .ok_or(AccessError::OutOfRange { addr, bytes })
+            last.and_then(|_| split.add(addr, at as i64).ok()).ok_or(AddrError::OutOfRange {
+                addr,
+                bytes,
+                region_bytes: None,
+            })
         };
         let part = (bytes - at).min(self.setup.part_bytes_max);
         Ok(CopyPart {
@@ -312,8 +318,8 @@ fn block_of(
     stride: i64,
     block: u32,
     bytes: u64,
-) -> Result<GlobalAddr, AccessError> {
-    let error = AccessError::OutOfRange { addr: first, bytes };
+) -> Result<GlobalAddr, AddrError<GlobalAddr>> {
+    let error = AddrError::OutOfRange { addr: first, bytes, region_bytes: None };
     let by = stride.checked_mul(i64::from(block)).ok_or(error)?;
     split.add(first, by).map_err(|_| error)
 }

@@ -7,12 +7,11 @@ use super::traffic::{MachineEvent, MachineOutput, MachineSetup, OutgoingOp};
 use crate::address::GlobalAddr;
 use crate::cache::{Fetcher, HazardDomain, TableCache, TableWanted};
 use crate::control::ControlRegion;
-use crate::error::AccessError;
 use crate::order::{After, Full, Handle, OpOrder};
 use crate::request::GlobalRequest;
 use crate::table::{Agent, NameError, RegionEntry, Registry};
 use core::fmt;
-use tsumugi_core::mem::{Rank, Region};
+use tsumugi_core::mem::{AddrError, Rank, Region};
 use tsumugi_core::op::{Kind, Op};
 use tsumugi_core::sync::mapped::AtomicU64;
 use tsumugi_core::time::Instant;
@@ -69,7 +68,7 @@ impl<'m> GlobalMachine<'m> {
         let (colors, colors_max) = (shape.colors, split.colors());
         assert!(colors <= colors_max, "{colors} colours: an address can name {colors_max}");
         assert!(setup.part_bytes_max > 0, "part_bytes_max is 0: must be at least 1");
-        let MachineTables { words, slots, seats, records, awaited, told, fetches, .. } = tables;
+        let MachineTables { words, slots, hazards, records, awaited, told, fetches, .. } = tables;
         let MachineTables { issued, edges, jobs, commands, flights, .. } = tables;
         let bits = shape.bitmap_words();
         let lens = [words.len(), slots.len(), records.len(), awaited.len(), told.len()];
@@ -87,9 +86,9 @@ impl<'m> GlobalMachine<'m> {
         );
 
         let control = ControlRegion::new(setup.control, rank, shape);
-        let seats = HazardDomain::new(seats, setup.barrier);
+        let hazards = HazardDomain::new(hazards, setup.barrier);
         let copies = &words[control.copy_words()..];
-        let cache = TableCache::new(slots, copies, seats, split, setup.starter);
+        let cache = TableCache::new(slots, copies, hazards, split, setup.starter);
         let registry = Registry::new(split, control, shape, setup.starter, words, records, awaited);
         let fetcher = Fetcher::new(cache, control, shape.colors, words, told, fetches);
         let order = OpOrder::new(issued, edges);
@@ -154,10 +153,10 @@ impl<'m> GlobalMachine<'m> {
     ///
     /// # Errors
     ///
-    /// [`AccessError::Nowhere`] if `addr` is not an address of this rank;
-    /// [`AccessError::Stale`] if no region is registered there, or if the address is of
+    /// [`AddrError::Nowhere`] if `addr` is not an address of this rank;
+    /// [`AddrError::StaleKey`] if no region is registered there, or if the address is of
     /// the starter memory.
-    pub fn unregister(&mut self, addr: GlobalAddr) -> Result<(), AccessError> {
+    pub fn unregister(&mut self, addr: GlobalAddr) -> Result<(), AddrError<GlobalAddr>> {
         self.registry.unregister(addr)
     }
 
@@ -232,9 +231,9 @@ impl<'m> GlobalMachine<'m> {
     ///
     /// # Errors
     ///
-    /// [`AccessError::Nowhere`] if the address is null, or the job has no such rank or
+    /// [`AddrError::Nowhere`] if the address is null, or the job has no such rank or
     /// colour.
-    pub fn want(&mut self, addr: GlobalAddr) -> Result<TableWanted, AccessError> {
+    pub fn want(&mut self, addr: GlobalAddr) -> Result<TableWanted, AddrError<GlobalAddr>> {
         let table = self.table_of(addr)?;
         Ok(self.fetcher.want(table))
     }
@@ -244,13 +243,13 @@ impl<'m> GlobalMachine<'m> {
     ///
     /// # Errors
     ///
-    /// [`AccessError::Nowhere`] if the address is null, or the job has no such rank or
+    /// [`AddrError::Nowhere`] if the address is null, or the job has no such rank or
     /// colour.
     pub fn want_newer(
         &mut self,
         addr: GlobalAddr,
         version: u32,
-    ) -> Result<TableWanted, AccessError> {
+    ) -> Result<TableWanted, AddrError<GlobalAddr>> {
         let table = self.table_of(addr)?;
         Ok(self.fetcher.refresh(table, version))
     }

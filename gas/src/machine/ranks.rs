@@ -3,19 +3,18 @@
 use super::rank::GlobalMachine;
 use super::traffic::MachineSetup;
 use crate::address::GlobalAddr;
-use crate::error::AccessError;
 use crate::request::{Copy, GlobalRequest, WordRequest};
-use tsumugi_core::mem::Rank;
+use tsumugi_core::mem::{AddrError, Rank};
 
 impl GlobalMachine<'_> {
     /// The table in which an address of this job is looked up.
-    pub(super) fn table_of(&self, addr: GlobalAddr) -> Result<u32, AccessError> {
+    pub(super) fn table_of(&self, addr: GlobalAddr) -> Result<u32, AddrError<GlobalAddr>> {
         let MachineSetup { split, shape, .. } = self.setup;
         match split.place(addr) {
             Some(place) if place.rank.0 < shape.ranks && u32::from(place.color) < shape.colors => {
                 Ok(split.table(addr))
             }
-            _ => Err(AccessError::Nowhere { addr }),
+            _ => Err(AddrError::Nowhere { addr }),
         }
     }
 

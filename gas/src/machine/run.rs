@@ -5,7 +5,6 @@ use super::tables::{FlightPurpose, OpPhase, OpPin, PendingOp};
 use super::traffic::OutgoingOp;
 use crate::address::GlobalAddr;
 use crate::cache::{Miss, ResolvedAddr, TableWanted};
-use crate::error::AccessError;
 use crate::request::{Copy, GlobalRequest, WordRequest};
 use crate::table::Agent;
 use tsumugi_core::mem::{AddrError, Need, Rank, Width};
@@ -17,7 +16,7 @@ pub(super) enum ReachedAddr {
     At(ResolvedAddr, OpPin),
     /// The job waits in a queue or for a table.
     Waits,
-    Refused(AccessError),
+    Refused(AddrError<GlobalAddr>),
 }
 
 impl GlobalMachine<'_> {
@@ -26,7 +25,7 @@ impl GlobalMachine<'_> {
         let request = self.jobs[index].request;
         let (from, to) = self.ranks_of(&request);
         let own = Some(self.setup.rank);
-        let nowhere = |addr| Some(AccessError::Nowhere { addr });
+        let nowhere = |addr| Some(AddrError::Nowhere { addr });
         let (phase, error) = match request {
             GlobalRequest::Fence => (OpPhase::Ended, None),
             GlobalRequest::Word(_) => (OpPhase::Parts, None),
@@ -70,7 +69,11 @@ impl GlobalMachine<'_> {
     }
 
     /// Handles the completion of a job's operation.
-    pub(super) fn advance_completed(&mut self, index: usize, result: Result<u64, AccessError>) {
+    pub(super) fn advance_completed(
+        &mut self,
+        index: usize,
+        result: Result<u64, AddrError<GlobalAddr>>,
+    ) {
         let job = &mut self.jobs[index];
         job.flights -= 1;
         match job.phase {
@@ -96,8 +99,8 @@ impl GlobalMachine<'_> {
     }
 
     /// Ends a job that has nothing in flight and posts no more parts. What it has
-    /// put must have landed first, also if the job has failed, and a guest must get
-    /// a report.
+    /// put must have landed first, also if the job has failed, and a remote caller must
+    /// get a report.
     pub(super) fn finish(&mut self, index: usize) {
         let is_asked_for = self.jobs[index].phase == OpPhase::Confirm;
         let may_be = mutate!("gas_failed_unconfirmed": self.may_be_under_way(index) => false);
@@ -113,12 +116,12 @@ impl GlobalMachine<'_> {
         if !matches!(job.request, GlobalRequest::Word(_)) {
             job.value = 0;
         }
-        job.phase = if job.guest.is_some() { OpPhase::Answer } else { OpPhase::Ended };
+        job.phase = if job.caller.is_some() { OpPhase::Answer } else { OpPhase::Ended };
         self.run.push(self.jobs, index);
     }
 
     /// Ends a job with an error, when its operations in flight have completed.
-    pub(super) fn fail(&mut self, index: usize, error: AccessError) {
+    pub(super) fn fail(&mut self, index: usize, error: AddrError<GlobalAddr>) {
         let job = &mut self.jobs[index];
         job.error = job.error.or(Some(error));
         if job.flights == 0 {
@@ -137,7 +140,7 @@ impl GlobalMachine<'_> {
     ) -> ReachedAddr {
         let split = self.setup.split;
         let (Ok(table), Some(rank)) = (self.table_of(addr), split.rank(addr)) else {
-            return ReachedAddr::Refused(AccessError::Nowhere { addr });
+            return ReachedAddr::Refused(AddrError::Nowhere { addr });
         };
         if rank == self.setup.rank {
             return match self.registry.resolve(addr, bytes, need) {
@@ -162,7 +165,7 @@ impl GlobalMachine<'_> {
                 let was_newer = |(of, known)| of == table && known != version;
                 if mutate!("gas_never_refresh": known.is_some_and(was_newer) => true) {
                     // The copy of the table was read after the operation was issued.
-                    return ReachedAddr::Refused(AccessError::Stale { addr });
+                    return ReachedAddr::Refused(AddrError::StaleKey { addr });
                 }
                 self.fetcher.refresh(table, version)
             }
@@ -200,7 +203,7 @@ impl GlobalMachine<'_> {
             job.table = 0;
             if let Err(error) = result {
                 let addr = address_of(&job.request);
-                job.error = job.error.or(Some(AccessError::of(error, addr)));
+                job.error = job.error.or(Some(error.at(addr)));
                 if job.phase != OpPhase::Parts && job.flights == 0 {
                     self.finish(index);
                     continue;
@@ -228,7 +231,7 @@ impl GlobalMachine<'_> {
             if !is_asked || job.command == 0 || !(from == Some(rank) || tells) {
                 continue;
             }
-            self.jobs[index].error = Some(AccessError::PeerLost { rank });
+            self.jobs[index].error = Some(AddrError::PeerLost { rank });
             self.forget_note(index);
             self.finish(index);
         }

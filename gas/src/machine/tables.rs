@@ -2,16 +2,15 @@
 
 use crate::address::GlobalAddr;
 use crate::cache::{CacheSlot, Fetch, FetchStep, HazardPointers};
-use crate::error::AccessError;
 use crate::order::{Edge, Issued};
 use crate::request::GlobalRequest;
 use crate::table::NameRecord;
-use tsumugi_core::mem::Rank;
+use tsumugi_core::mem::{AddrError, Rank};
 use tsumugi_core::sync::mapped::AtomicU64;
 use tsumugi_core::time::Instant;
 
 /// Memory for a rank's part in the global memory. It may have any content except for
-/// `words`, `slots` and `seats`.
+/// `words`, `slots` and `hazards`.
 #[derive(Debug)]
 pub struct MachineTables<'m> {
     /// [`ControlShape::words`](crate::control::ControlShape::words) words, zero at the start. They
@@ -20,8 +19,8 @@ pub struct MachineTables<'m> {
     pub words: &'m [AtomicU64],
     /// Empty; one slot for each table of another rank.
     pub slots: &'m [CacheSlot],
-    /// Empty; one seat for each worker that may hold a table.
-    pub seats: &'m [HazardPointers],
+    /// Empty; one pair for each worker that may hold a table.
+    pub hazards: &'m [HazardPointers],
     /// 255 records for each colour.
     pub records: &'m mut [NameRecord],
     /// [`ControlShape::bitmap_words`](crate::control::ControlShape::bitmap_words) words: the ranks
@@ -48,7 +47,7 @@ pub struct MachineTables<'m> {
 pub struct PendingOp {
     pub(super) phase: OpPhase,
     pub(super) request: GlobalRequest,
-    pub(super) guest: Option<RemoteCaller>,
+    pub(super) caller: Option<RemoteCaller>,
     /// The index of the command by which another rank was asked to do it, plus one.
     pub(super) command: u32,
     /// The number of blocks or entries that were issued, and the bytes issued of the
@@ -59,8 +58,8 @@ pub struct PendingOp {
     pub(super) landed: (u32, u32),
     /// The number of operations in flight.
     pub(super) flights: u32,
-    pub(super) error: Option<AccessError>,
-    /// The destination reports the end to the guest.
+    pub(super) error: Option<AddrError<GlobalAddr>>,
+    /// The destination reports the end to the caller.
     pub(super) is_relayed: bool,
     pub(super) value: u64,
     /// The table for which the job waits; 0: none.
@@ -83,7 +82,7 @@ pub(super) struct RemoteCaller {
     pub(super) rank: Rank,
     pub(super) index: u16,
     pub(super) stamp: u32,
-    /// The guest cannot receive reports of all destinations.
+    /// The caller cannot receive reports of all destinations.
     pub(super) no_relay: bool,
 }
 
@@ -97,7 +96,7 @@ pub(super) struct RemoteCaller {
 ///    │                 Asking ─► Asked ──────────► (Flag)
 ///    │                  ▲    │
 ///    │               Backoff ◄ all probed words were in use
-///    └─► Command ─► Parts ... ─► Answer ─► Free       a guest's
+///    └─► Command ─► Parts ... ─► Answer ─► Free       a remote caller's
 ///                      └── the destination answers ─► Free
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,9 +116,9 @@ pub(super) enum OpPhase {
         until: Instant,
     },
     Asked,
-    /// A guest's command is to be fetched.
+    /// A remote caller's command is to be fetched.
     Command,
-    /// The end is to be reported to the guest.
+    /// The end is to be reported to the caller.
     Answer,
     /// The end is to be reported to the driver.
     Ended,
@@ -158,7 +157,7 @@ pub(super) enum FlightPurpose {
     AskHint(Rank),
     AckHint(Rank),
     Cache(FetchStep),
-    /// The note by which the destination of a copy reports the end to the guest.
+    /// The note by which the destination of a copy reports the end to the caller.
     Relay {
         job: u32,
     },
@@ -183,7 +182,7 @@ impl PendingOp {
     pub const FREE: Self = Self {
         phase: OpPhase::Free,
         request: GlobalRequest::Fence,
-        guest: None,
+        caller: None,
         command: 0,
         block: 0,
         at: 0,

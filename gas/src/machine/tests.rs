@@ -4,7 +4,7 @@
 extern crate std;
 
 mod third_party;
-mod guest;
+mod remote_caller;
 mod parts;
 mod tables;
 mod way;
@@ -15,7 +15,6 @@ use crate::address::{AddressParts, GlobalAddr, Split};
 use crate::cache::{CacheSlot, Fetch, HazardPointers};
 use crate::command::{CopyCommand, WORDS};
 use crate::control::{ControlRegion, ControlShape};
-use crate::error::AccessError;
 use crate::order::{After, Edge, Handle, Issued};
 use crate::request::GlobalRequest;
 use crate::table::{Agent, NameRecord, RegionEntry, Starter, entry_word};
@@ -66,7 +65,7 @@ fn plain() -> MachineSetup<'static> {
         cells: 0,
         commands: 2,
         own_jobs: 8,
-        guest_jobs: 2,
+        remote_jobs: 2,
         conditions: 16,
         flights: 16,
         fetches: 4,
@@ -105,7 +104,7 @@ impl Rig {
         let tables = MachineTables {
             words,
             slots: leak(shape.copies as usize, CacheSlot::new),
-            seats: leak(1, HazardPointers::new),
+            hazards: leak(1, HazardPointers::new),
             records: leak(shape.colors as usize * crate::address::REGIONS, || NameRecord::FREE),
             awaited: leak(shape.bitmap_words(), || 0),
             told: leak(shape.bitmap_words(), || 0),
@@ -197,7 +196,7 @@ impl Rig {
         }
     }
 
-    fn ended(&mut self) -> Vec<(Handle, Result<u64, AccessError>)> {
+    fn ended(&mut self) -> Vec<(Handle, Result<u64, AddrError<GlobalAddr>>)> {
         let outs = core::iter::from_fn(|| self.machine.poll());
         let ended = outs.filter_map(|out| match out {
             MachineOutput::Ended { handle, result } => Some((handle, result)),
@@ -207,7 +206,7 @@ impl Rig {
     }
 
     /// The result of the only operation that has ended.
-    fn result(&mut self) -> Result<u64, AccessError> {
+    fn result(&mut self) -> Result<u64, AddrError<GlobalAddr>> {
         let ended = self.ended();
         assert_eq!(ended.len(), 1, "{ended:?}");
         ended[0].1

@@ -3,9 +3,10 @@
 use super::rank::GlobalMachine;
 use super::tables::{FlightPurpose, OpPhase, OpPin, PendingOp, RemoteCaller, SentCommand};
 use super::traffic::OutgoingOp;
+use crate::address::GlobalAddr;
 use crate::command::{CommandEnd, CommandNote, CopyCommand, WORDS};
 use crate::control::COMMAND_BYTES;
-use crate::error::AccessError;
+use crate::error_code::{from_code, to_code};
 use crate::request::{Copy, GlobalRequest};
 use crate::table::{Agent, take};
 use core::time::Duration;
@@ -74,19 +75,19 @@ impl GlobalMachine<'_> {
         Op::compare_swap(self.control.note(to, word), 0u64, note.encode()).notifying()
     }
 
-    /// The note that is posted right behind a guest's last put, which keeps its
-    /// order, so that the destination reports the end to the guest. It is posted
+    /// The note that is posted right behind a remote caller's last put, which keeps its
+    /// order, so that the destination reports the end to the caller. It is posted
     /// only if nothing else of the job is in flight, because an operation that the
     /// device did not take is posted again later.
     pub(super) fn relay(&mut self, index: usize) -> Option<Op> {
-        let PendingOp { guest, request, block, flights, .. } = self.jobs[index];
-        let (guest, GlobalRequest::Copy(copy)) = (guest?, request) else { return None };
-        let RemoteCaller { rank, index: at, stamp, no_relay } = guest;
+        let PendingOp { caller, request, block, flights, .. } = self.jobs[index];
+        let (caller, GlobalRequest::Copy(copy)) = (caller?, request) else { return None };
+        let RemoteCaller { rank, index: at, stamp, no_relay } = caller;
         // If the source has to raise the flag after the bytes have landed, the
         // source reports the end, too.
         let is_all = block == copy.count && (copy.flag.is_null() || !copy.is_one_block());
         let to = self.ranks_of(&request).1?;
-        // If the guest itself is the destination, the relay is not faster.
+        // If the caller itself is the destination, the relay is not faster.
         let is_seen = to == rank || self.is_near(Some(to));
         if !is_all || flights != 1 || is_seen || no_relay || !self.has_flight() {
             return None;
@@ -107,7 +108,12 @@ impl GlobalMachine<'_> {
     }
 
     /// Handles the result of a note: it was left, or its word was in use.
-    pub(super) fn note_left(&mut self, index: usize, probe: u32, result: Result<u64, AccessError>) {
+    pub(super) fn note_left(
+        &mut self,
+        index: usize,
+        probe: u32,
+        result: Result<u64, AddrError<GlobalAddr>>,
+    ) {
         match result {
             Err(error) => self.fail(index, error),
             Ok(0) => self.jobs[index].phase = OpPhase::Asked,
@@ -173,12 +179,12 @@ impl GlobalMachine<'_> {
                 continue;
             };
             let stamp = u32::from(note.stamp);
-            let guest = RemoteCaller { rank: note.from, index: note.index, stamp, no_relay: false };
-            let guest = Some(guest);
+            let (rank, at) = (note.from, note.index);
+            let caller = Some(RemoteCaller { rank, index: at, stamp, no_relay: false });
             if note.is_relay {
                 let job = PendingOp {
                     phase: OpPhase::Answer,
-                    guest,
+                    caller,
                     is_relayed: true,
                     ..PendingOp::FREE
                 };
@@ -186,7 +192,7 @@ impl GlobalMachine<'_> {
                 self.run.push(self.jobs, index);
                 continue;
             }
-            self.jobs[index] = PendingOp { phase: OpPhase::Command, guest, ..PendingOp::FREE };
+            self.jobs[index] = PendingOp { phase: OpPhase::Command, caller, ..PendingOp::FREE };
             if self.setup.shape.cells > 0 {
                 let command = self.command_at(self.control.cell_words(note.from), note.from);
                 if command.is_some_and(|command| self.accept_command(index, command)) {
@@ -199,9 +205,9 @@ impl GlobalMachine<'_> {
     }
 
     pub(super) fn fetch_command(&mut self, index: usize) -> Option<OutgoingOp> {
-        let RemoteCaller { rank, index: at, .. } = self.jobs[index].guest?;
+        let RemoteCaller { rank, index: at, .. } = self.jobs[index].caller?;
         if u32::from(at) >= self.setup.shape.commands {
-            self.drop_guest(index);
+            self.drop_caller(index);
             return None;
         }
         let from = self.control.command(rank, u32::from(at));
@@ -210,12 +216,16 @@ impl GlobalMachine<'_> {
         Some(self.post(index, op, Agent::Cpu, OpPin::Nothing, OpPin::Nothing, addr))
     }
 
-    pub(super) fn command_came(&mut self, index: usize, result: Result<u64, AccessError>) {
-        let Some(RemoteCaller { rank, .. }) = self.jobs[index].guest else { return };
+    pub(super) fn command_came(
+        &mut self,
+        index: usize,
+        result: Result<u64, AddrError<GlobalAddr>>,
+    ) {
+        let Some(RemoteCaller { rank, .. }) = self.jobs[index].caller else { return };
         let command = self.command_at(self.control.landing_words(index), rank);
         let command = command.filter(|_| result.is_ok());
         if !command.is_some_and(|command| self.accept_command(index, command)) {
-            self.drop_guest(index);
+            self.drop_caller(index);
         }
     }
 
@@ -228,33 +238,33 @@ impl GlobalMachine<'_> {
 
     /// Begins the command that a note has announced, if this is that command.
     fn accept_command(&mut self, index: usize, command: CopyCommand) -> bool {
-        let Some(guest) = self.jobs[index].guest else { return false };
+        let Some(caller) = self.jobs[index].caller else { return false };
         let is_it = command.to == self.setup.rank
-            && command.index == guest.index
-            && command.stamp as u16 == guest.stamp as u16;
+            && command.index == caller.index
+            && command.stamp as u16 == caller.stamp as u16;
         if !is_it {
             return false;
         }
         let job = &mut self.jobs[index];
         let CopyCommand { stamp, no_relay, .. } = command;
-        job.guest = Some(RemoteCaller { stamp, no_relay, ..guest });
+        job.caller = Some(RemoteCaller { stamp, no_relay, ..caller });
         (job.request, job.phase) = (command.request, OpPhase::Parts);
         let is_own = self.ranks_of(&command.request).0 == Some(self.setup.rank);
         if is_own {
             self.run.push(self.jobs, index);
         } else {
-            self.fail(index, AccessError::Elsewhere { addr: source_of(&command.request) });
+            self.fail(index, AddrError::OtherRank { addr: source_of(&command.request) });
         }
         true
     }
 
-    /// Reports the end of its copy to a guest.
+    /// Reports the end of its copy to a remote caller.
     pub(super) fn answer(&mut self, index: usize) -> Option<OutgoingOp> {
-        let PendingOp { guest, error, is_relayed, .. } = self.jobs[index];
-        let RemoteCaller { rank, index: at, stamp, .. } = guest?;
+        let PendingOp { caller, error, is_relayed, .. } = self.jobs[index];
+        let RemoteCaller { rank, index: at, stamp, .. } = caller?;
         let end = match error {
             None if is_relayed => CommandEnd::Relayed { stamp: stamp as u16 },
-            error => CommandEnd::Told { stamp, code: error.map_or(0, AccessError::to_code) },
+            error => CommandEnd::Told { stamp, code: error.map_or(0, to_code) },
         };
         let word = end.encode();
         let op = Op::put_word(self.control.end(rank, u32::from(at)), Width::W8, word).notifying();
@@ -331,7 +341,7 @@ impl GlobalMachine<'_> {
             GlobalRequest::Copy(Copy { dst, bytes, .. }) => (bytes, dst),
             _ => (0, source_of(&job.request)),
         };
-        job.error = job.error.or(AccessError::from_code(code, addr, bytes));
+        job.error = job.error.or(from_code(code, addr, bytes));
         self.forget_note(index);
         self.release_command(index);
         // With strided blocks, the caller has to raise the flag.
@@ -345,7 +355,7 @@ impl GlobalMachine<'_> {
         self.finish(index);
     }
 
-    fn drop_guest(&mut self, index: usize) {
+    fn drop_caller(&mut self, index: usize) {
         self.dropped += 1;
         self.jobs[index] = PendingOp::FREE;
     }

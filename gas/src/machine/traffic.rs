@@ -1,9 +1,8 @@
 //! The types at a machine's interface: its configuration, the events that it takes,
 //! and the operations and results that it returns.
 
-use crate::address::Split;
+use crate::address::{GlobalAddr, Split};
 use crate::control::ControlShape;
-use crate::error::AccessError;
 use crate::order::Handle;
 use crate::table::{Agent, RetiredRegion, Starter};
 use tsumugi_core::mem::{AddrError, Rank, RegionKey, RemoteAddr};
@@ -87,7 +86,7 @@ pub enum MachineOutput {
         /// The operation.
         handle: Handle,
         /// The old value for an operation on a word, else 0.
-        result: Result<u64, AccessError>,
+        result: Result<u64, AddrError<GlobalAddr>>,
     },
     /// No rank reaches the region any more: the backend must forget its key, and
     /// then the owner may use the memory for something else.

@@ -121,6 +121,12 @@ pub(super) const fn epoch_of(header: u64) -> u32 {
     (first as u32 >> 1) | (second as u32 >> 1) << 7 | (third as u32 >> 1) << 14
 }
 
+/// Whether an epoch is `last` or an earlier one. Epochs are counted modulo 2^21: of two epochs,
+/// the later one is less than 2^20 moves ahead.
+pub(super) const fn is_up_to(epoch: u32, last: u32) -> bool {
+    (last.wrapping_sub(epoch) & FIELD as u32) < FIELD_MAX / 2
+}
+
 /// Whether a header names this page, live or gone.
 pub(super) const fn is_of(header: u64, page: PageId) -> bool {
     gone(header) >> PAGE_SHIFT == spread(page.0 << FIELD_BITS) >> PAGE_SHIFT
@@ -159,6 +165,18 @@ pub(super) const LIVE: u64 = 0x0101_0101_0101_0101;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_epoch_after_the_largest_one_is_later() {
+        let last = DirectoryEntry { owner: Rank(0), frame: 0, epoch: FIELD_MAX - 1 };
+        let next = last.moved(Rank(1), 0);
+        assert!(next.epoch == 0 && is_up_to(last.epoch, next.epoch));
+        for entry in [last, next, DirectoryEntry { epoch: 7, ..last }] {
+            let later = entry.moved(Rank(1), 0).epoch;
+            assert!(is_up_to(entry.epoch, entry.epoch) && is_up_to(entry.epoch, later));
+            assert!(!is_up_to(later, entry.epoch));
+        }
+    }
 
     #[test]
     fn words_are_read_as_they_were_written() {

@@ -135,7 +135,8 @@ impl<'w> PinFast<'w> {
         let swap = (Ordering::SeqCst, Ordering::Relaxed);
         let come = mutate!("page_door_unchecked":
             self.gate.compare_exchange(seen, seen + 1, swap.0, swap.1)
-            => Ok(self.gate.fetch_add(1, Ordering::SeqCst)));
+            => Ok(self.gate.fetch_add(1, Ordering::SeqCst))
+        );
         come.ok()?;
         // Relaxed: `kept` is written only while the gate is not valid, see above.
         let kept = PageState::from_bits(self.kept.load(Ordering::Relaxed));

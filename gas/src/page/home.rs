@@ -12,7 +12,8 @@ pub enum Distribution {
     Block,
     /// One page after the other, rank by rank.
     Cyclic,
-    /// By a function of the program. The homes are distributed as by `Cyclic`.
+    /// By a function of the program, which must return the same rank for a page each
+    /// time and on each rank. The homes are distributed as by `Cyclic`.
     By(fn(PageId) -> Rank),
 }
 
@@ -76,6 +77,14 @@ impl Homes {
         }
     }
 
+    /// The first page that the program's function gives to a rank that does not exist,
+    /// and that rank.
+    pub fn stray(&self, first: Distribution) -> Option<(PageId, Rank)> {
+        let Distribution::By(owner) = first else { return None };
+        let owned = (0..self.pages).map(|page| (PageId(page), owner(PageId(page))));
+        owned.into_iter().find(|(_, rank)| rank.0 >= self.ranks)
+    }
+
     /// The pages that `rank` owns at first, in ascending order. With
     /// [`Distribution::By`], the program's function is called for every page.
     pub fn first_of(self, rank: Rank, first: Distribution) -> impl Iterator<Item = PageId> + use<> {
@@ -122,6 +131,17 @@ mod tests {
                     (0..ranks).map(|rank| homes.first_of(Rank(rank), first).count()).sum();
                 assert_eq!(owned as u64, pages, "{homes:?}");
             }
+        }
+    }
+
+    #[test]
+    fn a_function_may_only_name_ranks_that_exist() {
+        let by = Distribution::By(|page| Rank(if page.0 < 7 { 2 } else { 3 }));
+        assert_eq!(Homes::new(3, 10, by).stray(by), Some((PageId(7), Rank(3))));
+        assert_eq!(Homes::new(4, 10, by).stray(by), None);
+        assert_eq!(Homes::new(3, 7, by).stray(by), None);
+        for first in [Distribution::Block, Distribution::Cyclic] {
+            assert_eq!(Homes::new(1, 10, first).stray(first), None);
         }
     }
 

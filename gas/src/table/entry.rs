@@ -1,8 +1,7 @@
 //! The entry of a region in a table, and the starter memory, which needs no entry.
 
 use crate::address::{GlobalAddr, REGIONS};
-use crate::error::AccessError;
-use tsumugi_core::mem::{Access, Agent, Need, RegionKey};
+use tsumugi_core::mem::{Access, AddrError, Agent, Need, RegionKey};
 
 /// The contents of an entry of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +63,12 @@ impl RegionEntry {
         (word >> 32) & 0x1ff == 0x100 | life as u64
     }
 
+    /// The length of the region in words that were checked.
+    #[inline(always)]
+    pub(crate) const fn bytes_of([_, bytes]: [u64; 2]) -> u64 {
+        bytes
+    }
+
     #[inline(always)]
     pub(crate) const fn access_bits([word, _]: [u64; 2]) -> u32 {
         (word >> 41) as u32 & 3
@@ -78,23 +83,23 @@ impl RegionEntry {
     ///
     /// # Errors
     ///
-    /// - [`AccessError::OutOfRange`]: some of the bytes lie outside the region.
-    /// - [`AccessError::ReadOnly`]: `need` is to write, and the region is for reading.
-    /// - [`AccessError::Stale`]: the region is for its own rank alone.
+    /// - [`AddrError::OutOfRange`]: some of the bytes lie outside the region.
+    /// - [`AddrError::ReadOnly`]: `need` is to write, and the region is for reading.
+    /// - [`AddrError::StaleKey`]: the region is for its own rank alone.
     pub fn admit(
         &self,
         addr: GlobalAddr,
         offset: u64,
         bytes: u64,
         need: Need,
-    ) -> Result<(), AccessError> {
+    ) -> Result<(), AddrError<GlobalAddr>> {
         if bytes > self.bytes || offset > self.bytes - bytes {
-            return Err(AccessError::OutOfRange { addr, bytes });
+            return Err(AddrError::OutOfRange { addr, bytes, region_bytes: Some(self.bytes) });
         }
         if self.access as u32 & need as u32 != need as u32 {
             return Err(match self.access {
-                Access::Local => AccessError::Stale { addr },
-                _ => AccessError::ReadOnly { addr },
+                Access::Local => AddrError::StaleKey { addr },
+                _ => AddrError::ReadOnly { addr },
             });
         }
         Ok(())
@@ -173,10 +178,10 @@ mod tests {
             (8, u64::MAX, false),
         ] {
             let admitted = entry(Access::ReadWrite).admit(addr, offset, bytes, Need::Write);
-            let error = Err(AccessError::OutOfRange { addr, bytes });
+            let error = Err(AddrError::OutOfRange { addr, bytes, region_bytes: Some(64) });
             assert_eq!(admitted, if is_in { Ok(()) } else { error }, "{bytes} at {offset}");
         }
-        let (stale, read_only) = (AccessError::Stale { addr }, AccessError::ReadOnly { addr });
+        let (stale, read_only) = (AddrError::StaleKey { addr }, AddrError::ReadOnly { addr });
         for (access, need, expected) in [
             (Access::ReadWrite, Need::Write, Ok(())),
             (Access::ReadWrite, Need::Read, Ok(())),

@@ -26,9 +26,8 @@
 use super::entry::{RegionEntry, Starter, entry_word};
 use crate::address::{AddressParts, GlobalAddr, REGIONS, STARTER, Split};
 use crate::control::{ControlRegion, ControlShape};
-use crate::error::AccessError;
 use core::fmt;
-use tsumugi_core::mem::{Agent, LocalAddr, Need, Rank, Region, RegionKey};
+use tsumugi_core::mem::{AddrError, Agent, LocalAddr, Need, Rank, Region, RegionKey};
 use tsumugi_core::mutate;
 use tsumugi_core::sync::mapped::{AtomicU64, Ordering};
 
@@ -182,8 +181,8 @@ impl<'m> Registry<'m> {
     }
 
     /// Takes a region's name away. It is [retired](Self::poll_retired) later.
-    pub(crate) fn unregister(&mut self, addr: GlobalAddr) -> Result<(), AccessError> {
-        let index = self.find(addr)?.ok_or(AccessError::Stale { addr })?;
+    pub(crate) fn unregister(&mut self, addr: GlobalAddr) -> Result<(), AddrError<GlobalAddr>> {
+        let index = self.find(addr)?.ok_or(AddrError::StaleKey { addr })?;
         self.records[index].state = NameState::Marked;
         self.counts.marked += 1;
         // SeqCst: before the holders' bits are taken, see `begin`.
@@ -206,10 +205,10 @@ impl<'m> Registry<'m> {
         addr: GlobalAddr,
         bytes: u64,
         need: Need,
-    ) -> Result<(RegionEntry, Option<usize>), AccessError> {
+    ) -> Result<(RegionEntry, Option<usize>), AddrError<GlobalAddr>> {
         let found = self.find(addr)?;
         let entry = match found {
-            Some(index) => self.records[index].entry.ok_or(AccessError::Stale { addr })?,
+            Some(index) => self.records[index].entry.ok_or(AddrError::StaleKey { addr })?,
             None => self.starter.entry(),
         };
         let offset = addr.to_bits() & (self.split.region_bytes_max() - 1);
@@ -222,7 +221,7 @@ impl<'m> Registry<'m> {
         &self,
         addr: GlobalAddr,
         bytes: u64,
-    ) -> Result<(LocalAddr, Option<usize>), AccessError> {
+    ) -> Result<(LocalAddr, Option<usize>), AddrError<GlobalAddr>> {
         let (entry, record) = self.resolve(addr, bytes, Need::Local)?;
         let offset = addr.to_bits() & (self.split.region_bytes_max() - 1);
         Ok((LocalAddr { offset, key: entry.key }, record))
@@ -364,10 +363,10 @@ impl<'m> Registry<'m> {
     }
 
     /// The record of an address of this rank; `None` for the starter memory.
-    fn find(&self, addr: GlobalAddr) -> Result<Option<usize>, AccessError> {
-        let place = self.split.place(addr).ok_or(AccessError::Nowhere { addr })?;
+    fn find(&self, addr: GlobalAddr) -> Result<Option<usize>, AddrError<GlobalAddr>> {
+        let place = self.split.place(addr).ok_or(AddrError::Nowhere { addr })?;
         if place.rank != self.control.rank || u32::from(place.color) >= self.colors {
-            return Err(AccessError::Nowhere { addr });
+            return Err(AddrError::Nowhere { addr });
         }
         if place.region == STARTER {
             return Ok(None);
@@ -375,7 +374,7 @@ impl<'m> Registry<'m> {
         let index = usize::from(place.color) * REGIONS + usize::from(place.region);
         let record = &self.records[index];
         if record.state != NameState::Live || record.life != place.life {
-            return Err(AccessError::Stale { addr });
+            return Err(AddrError::StaleKey { addr });
         }
         Ok(Some(index))
     }

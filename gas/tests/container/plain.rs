@@ -4,12 +4,11 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tsumugi_core::mem::Rank;
+use tsumugi_core::mem::{AddrError, Rank};
 use tsumugi_core::op::Kind;
 use tsumugi_core::signal::Until;
 use tsumugi_gas::address::{AddressParts, GlobalAddr, Split};
 use tsumugi_gas::container::{Store, free, malloc, nodes_bytes};
-use tsumugi_gas::error::AccessError;
 use tsumugi_gas::heap::{Heap, HeapError};
 use tsumugi_gas::lock::{NodeId, NodePool, NodeSlot};
 use tsumugi_gas::request::WordRequest;
@@ -108,7 +107,7 @@ impl Store for View<'_> {
         self.rank
     }
 
-    fn read(&self, from: GlobalAddr, into: &mut [u8]) -> Result<(), AccessError> {
+    fn read(&self, from: GlobalAddr, into: &mut [u8]) -> Result<(), AddrError<GlobalAddr>> {
         self.plain.check(from, into.len() as u64);
         let (words, first) = self.plain.place(from);
         for (at, byte) in into.iter_mut().enumerate() {
@@ -118,7 +117,7 @@ impl Store for View<'_> {
         Ok(())
     }
 
-    fn write(&self, to: GlobalAddr, bytes: &[u8]) -> Result<(), AccessError> {
+    fn write(&self, to: GlobalAddr, bytes: &[u8]) -> Result<(), AddrError<GlobalAddr>> {
         self.plain.check(to, bytes.len() as u64);
         let (words, first) = self.plain.place(to);
         for (at, byte) in bytes.iter().enumerate() {
@@ -130,7 +129,12 @@ impl Store for View<'_> {
         Ok(())
     }
 
-    fn copy(&self, dst: GlobalAddr, src: GlobalAddr, bytes: u64) -> Result<(), AccessError> {
+    fn copy(
+        &self,
+        dst: GlobalAddr,
+        src: GlobalAddr,
+        bytes: u64,
+    ) -> Result<(), AddrError<GlobalAddr>> {
         if let Some(distance) = SPLIT.distance(src, dst) {
             assert!(distance.unsigned_abs() >= bytes, "the two ranges overlap");
         }
@@ -139,7 +143,7 @@ impl Store for View<'_> {
         self.write(dst, &copied)
     }
 
-    fn word(&self, word: WordRequest) -> Result<u64, AccessError> {
+    fn word(&self, word: WordRequest) -> Result<u64, AddrError<GlobalAddr>> {
         let place = SPLIT.place(word.target()).expect("an address");
         if place.offset >= nodes_bytes(NODES) {
             self.plain.check(word.target(), 8);
@@ -163,7 +167,7 @@ impl Store for View<'_> {
         free(&Plain::heap(rank), addr, |word| Ok(self.plain.execute(word)))
     }
 
-    fn nodes(&self, rank: Rank) -> Result<GlobalAddr, AccessError> {
+    fn nodes(&self, rank: Rank) -> Result<GlobalAddr, AddrError<GlobalAddr>> {
         Ok(base(rank, 0))
     }
 
@@ -184,7 +188,7 @@ impl Store for View<'_> {
         self.plain.pools[self.rank.0 as usize].lock().unwrap().release(node, has_left);
     }
 
-    fn wait(&self, at: GlobalAddr, until: Until) -> Result<u64, AccessError> {
+    fn wait(&self, at: GlobalAddr, until: Until) -> Result<u64, AddrError<GlobalAddr>> {
         assert_eq!(SPLIT.rank(at), Some(self.rank), "a rank waits on its own word");
         let word = self.plain.word(at);
         loop {

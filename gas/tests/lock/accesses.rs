@@ -64,7 +64,7 @@ struct Member {
     nodes: [NodeId; 2],
     slots: [NodeSlot; 2],
     stages: [Stage; 2],
-    door: RankMembership,
+    membership: RankMembership,
     vertices: Vec<Vertex>,
     held: Rc<RefCell<Held>>,
     draw: Seeded,
@@ -90,7 +90,7 @@ impl Member {
     fn begin(&mut self, index: usize, want: Want) -> bool {
         let mut pool = NodePool::new(self.rank, &mut self.slots);
         let node = pool.try_take(|_| 0).expect("a node for each access");
-        let begun = self.accesses[index].begin(&mut self.door, want, node);
+        let begun = self.accesses[index].begin(&mut self.membership, want, node);
         self.nodes[index] = node;
         if begun.is_err() {
             pool.release(node, false);
@@ -125,20 +125,20 @@ impl Member {
     }
 
     fn access_moves(&mut self, node: &SimNode<'_>, index: usize) -> bool {
-        let (access, door) = (&mut self.accesses[index], &mut self.door);
+        let (access, membership) = (&mut self.accesses[index], &mut self.membership);
         let stage = self.stages[index];
         let after = |ns| Instant::from_ns(node.now().as_ns() + ns);
         if matches!(stage, Stage::Rest | Stage::Held(_)) {
             return false;
         }
         if let Some(rank) = self.lost {
-            access.handle_lost(door, rank);
+            access.handle_lost(membership, rank);
         }
-        match access.waits_for(door) {
+        match access.waits_for(membership) {
             Some(AccessWait::Word(word, until)) => {
                 let value = node.load(word.key, word.offset).unwrap();
                 if until.holds(value) {
-                    access.handle_wake(door, value);
+                    access.handle_wake(membership, value);
                 }
             }
             Some(AccessWait::Pause(ns)) => {
@@ -149,7 +149,7 @@ impl Member {
             }
             None => {}
         }
-        if let Some((step, op)) = access.poll_op(door) {
+        if let Some((step, op)) = access.poll_op(membership) {
             let tag = (index as u64) << 32 | u64::from(step.to_bits());
             node.post(&op.tagged(Tag::from_bits(tag)));
         }
@@ -191,7 +191,11 @@ impl Actor for Member {
             SimEvent::Completed(done) => {
                 let (who, id) = (done.tag.to_bits() >> 32, done.tag.to_bits() as u32);
                 if let Some(access) = self.accesses.get_mut(who as usize) {
-                    access.handle_completed(&mut self.door, StepId::from_bits(id), done.result);
+                    access.handle_completed(
+                        &mut self.membership,
+                        StepId::from_bits(id),
+                        done.result,
+                    );
                 } else {
                     let vertex = &mut self.vertices[who as usize - 2];
                     vertex.handle_completed(VertexStep::from_bits(id), done.result);
@@ -202,14 +206,14 @@ impl Actor for Member {
                 let Stage::Held(want) = self.stages[index] else { panic!("{token}") };
                 self.held.borrow_mut().remove(want);
                 self.stages[index] = Stage::Going;
-                self.accesses[index].release(&mut self.door);
+                self.accesses[index].release(&mut self.membership);
             }
             SimEvent::Timer(token) => {
                 let index = token as usize - 2;
                 if let Stage::Asking { want, .. } = self.stages[index] {
                     self.stages[index] = Stage::Asking { want, is_pausing: false };
                 }
-                self.accesses[index].handle_wake(&mut self.door, 0);
+                self.accesses[index].handle_wake(&mut self.membership, 0);
             }
             SimEvent::PeerLost(rank) => self.lost = Some(rank),
             _ => {}
@@ -243,7 +247,7 @@ fn members(net: &Net, plan: LockPlan, seed: u64) -> Vec<Member> {
             nodes: Default::default(),
             slots: Default::default(),
             stages: [Stage::Rest; 2],
-            door: RankMembership::new(&plan, rank),
+            membership: RankMembership::new(&plan, rank),
             vertices: plan.tree.vertices_of(rank).map(|id| Vertex::new(plan.tree, id)).collect(),
             held: Rc::clone(&held),
             draw: Seeded(seed ^ u64::from(rank.0) << 40),
@@ -374,7 +378,7 @@ fn an_access_that_would_wait_for_itself_is_refused() {
         (member.left, member.ranks) = (0, 1);
         assert!(member.begin(0, Want::Exclusive(Rank(0))));
         assert_eq!(
-            member.accesses[1].begin(&mut member.door, Want::All, NodeId::NONE),
+            member.accesses[1].begin(&mut member.membership, Want::All, NodeId::NONE),
             Err(refused)
         );
         net.run(&mut [member]);

@@ -50,7 +50,7 @@ struct World {
 struct Member {
     done: usize,
     accesses: [WindowAccess; 2],
-    door: RankMembership,
+    membership: RankMembership,
     nodes: [NodeId; 2],
     slots: [NodeSlot; 2],
     /// The hold of each access, from the moment at which it is known until the first step out.
@@ -120,7 +120,7 @@ impl Windows {
         for index in 0..2 {
             let access = &mut member.accesses[index];
             if member.flights[index].is_none()
-                && let Some((_, op)) = access.poll_op(&mut member.door)
+                && let Some((_, op)) = access.poll_op(&mut member.membership)
             {
                 member.flights[index] = Some(self.flight(&op));
                 return Ok(true);
@@ -215,11 +215,11 @@ impl Member {
         let mut pool = NodePool::new(Rank(rank as u32), &mut self.slots);
         let node = pool.try_take(|_| 0).expect("a node for each access");
         self.nodes[index] = node;
-        self.accesses[index].begin(&mut self.door, want, node).expect("in order");
+        self.accesses[index].begin(&mut self.membership, want, node).expect("in order");
     }
 
     fn release(&mut self, index: usize) {
-        self.accesses[index].release(&mut self.door);
+        self.accesses[index].release(&mut self.membership);
         // With nothing to post, the hold is released already.
         if index == 1 {
             self.is_going = true;
@@ -245,7 +245,7 @@ impl Model for Windows {
         let member = |rank| Member {
             done: 0,
             accesses: [(); 2].map(|()| WindowAccess::new(self.plan)),
-            door: RankMembership::new(&self.plan, rank),
+            membership: RankMembership::new(&self.plan, rank),
             nodes: Default::default(),
             slots: Default::default(),
             held: [None; 2],
@@ -271,7 +271,7 @@ impl Model for Windows {
                 if member.flights[index].is_some() {
                     steps.push(Step::Access { rank, index });
                 } else if let Some(AccessWait::Word(word, until)) =
-                    member.accesses[index].waits_for(&member.door)
+                    member.accesses[index].waits_for(&member.membership)
                     && member.nodes[index] != NodeId::NONE
                     && until.holds(world.memory[self.at(word)])
                 {
@@ -296,18 +296,19 @@ impl Model for Windows {
                     member.held[index] = None;
                 }
                 let old = self.land(world, flight);
-                let Member { accesses, door, .. } = &mut world.members[rank];
-                let id: StepId =
-                    accesses[index].under_way(door).expect("the access waits for this operation");
-                accesses[index].handle_completed(door, id, Ok(old));
+                let Member { accesses, membership, .. } = &mut world.members[rank];
+                let id: StepId = accesses[index]
+                    .under_way(membership)
+                    .expect("the access waits for this operation");
+                accesses[index].handle_completed(membership, id, Ok(old));
                 self.drive(world, rank)
             }
             Step::Notice { rank, index } => {
-                let Member { accesses, door, .. } = &mut world.members[rank];
-                let Some(AccessWait::Word(word, _)) = accesses[index].waits_for(door) else {
+                let Member { accesses, membership, .. } = &mut world.members[rank];
+                let Some(AccessWait::Word(word, _)) = accesses[index].waits_for(membership) else {
                     unreachable!("the access waits for a word")
                 };
-                accesses[index].handle_wake(door, world.memory[self.at(word)]);
+                accesses[index].handle_wake(membership, world.memory[self.at(word)]);
                 self.drive(world, rank)
             }
             Step::Vertex { index, flight } => {

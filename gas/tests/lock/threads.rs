@@ -58,7 +58,7 @@ unsafe fn wake(data: *const ()) {
 /// A rank that is a thread.
 struct Own<'a, L> {
     memory: &'a L,
-    lot: &'a ParkingLot,
+    parking_lot: &'a ParkingLot,
     waiters: &'a Waiters,
 }
 
@@ -81,7 +81,7 @@ impl<L: LoadStore> LockDriver for Own<'_, L> {
         let word = self.memory.resolve(at, 8, Need::Read)?;
         // SAFETY: resolved for 8 bytes of leaked words, only used as atomics.
         let word = unsafe { word.cast::<tsumugi_core::sync::AtomicU64>().as_ref() };
-        self.waiters.wait(self.lot, word, until, &Threads).map(Some)
+        self.waiters.wait(self.parking_lot, word, until, &Threads).map(Some)
     }
 }
 
@@ -106,12 +106,12 @@ impl Protected {
 }
 
 fn all_writes_count(kind: LockKind) {
-    let lots: [ParkingLot; RANKS] = Default::default();
+    let parking_lots: [ParkingLot; RANKS] = Default::default();
     let waiters: [Waiters; RANKS] = Default::default();
     let notify = |addr: RemoteAddr, at: NonNull<u8>| {
         let owner = addr.rank.0 as usize;
-        if lots[owner].announce(at.as_ptr() as u64) {
-            waiters[owner].drain(&lots[owner]);
+        if parking_lots[owner].announce(at.as_ptr() as u64) {
+            waiters[owner].drain(&parking_lots[owner]);
         }
     };
     let job = Loopback::<RANKS>::new(RANKS as u32).notifying(&notify);
@@ -130,10 +130,10 @@ fn all_writes_count(kind: LockKind) {
     thread::scope(|scope| {
         for rank in 0..RANKS {
             let (job, protected) = (&job, &protected);
-            let (lot, waiters) = (&lots[rank], &waiters[rank]);
+            let (parking_lot, waiters) = (&parking_lots[rank], &waiters[rank]);
             scope.spawn(move || {
                 let memory = job.rank(Rank(rank as u32));
-                let own = Own { memory: &memory, lot, waiters };
+                let own = Own { memory: &memory, parking_lot, waiters };
                 let mut slots = [NodeSlot::default(); NODES];
                 let mut pool = NodePool::new(Rank(rank as u32), &mut slots);
                 for round in 0..ROUNDS {

@@ -2,7 +2,8 @@
 //! arrive in any order.
 //!
 //! Of the nine defects of the model that this was made from, seven are planted in the machines
-//! and two in the driver, which must not have them; one more is a defect of a driver.
+//! and two in the driver, which must not have them; one more is a defect of a driver, and two
+//! are defects that the machines have had.
 
 #[cfg(debug_assertions)]
 use crate::search::Failure;
@@ -197,6 +198,10 @@ fn programs() -> Vec<Pages> {
         Pages::new(4, 1, &[(2, &[Put, Get]), (3, &[Own, Put])]).lives(2),
         Pages::new(4, 1, &[(2, &[Put, Get]), (3, &[Own, Put])]).lives(3),
         Pages::new(4, 1, &[(2, &[Put, Get]), (3, &[Own, Put])]).lives(1),
+        // A mover dies before its stop has come to a rank that is told the next epoch.
+        Pages::new(3, 0, &[(1, &[Own]), (1, &[Put]), (2, &[Own]), (0, &[Own])]).lives(2),
+        // A mover dies, and the end of the reads that it has stopped comes during the next move.
+        Pages::new(4, 0, &[(1, &[Get, Get]), (2, &[Own]), (3, &[Own])]).lives(2),
     ]
 }
 
@@ -229,9 +234,10 @@ fn planted_defects_are_caught() {
 }
 
 /// The names in the model: dekker, unordered, ack_early, free_no_get_drain, interest_after_read,
-/// readers_not_listed, no_defer.
+/// readers_not_listed, no_defer;
+/// and the defects that the machines have had.
 #[cfg(debug_assertions)]
-const MUTANTS: [&str; 7] = [
+const MUTANTS: [&str; 9] = [
     "page_write_uncounted",
     "page_stop_forgotten",
     "page_stopped_early",
@@ -239,6 +245,8 @@ const MUTANTS: [&str; 7] = [
     "page_told_unlisted",
     "page_readers_unlisted",
     "page_told_while_moving",
+    "page_entry_replaced",
+    "page_end_of_another_epoch",
 ];
 const FIRST: u64 = 1_000;
 const STATES_MAX: usize = 4_000_000;

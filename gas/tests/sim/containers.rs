@@ -6,12 +6,11 @@ use super::rank::{Party, Room, Sizes};
 use super::*;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
-use tsumugi_core::mem::Rank;
+use tsumugi_core::mem::{AddrError, Rank};
 use tsumugi_core::sim::{Net, check};
 use tsumugi_gas::container::{
     ContainerError, Data, Deque, Keyed, List, Map, Multiset, Reach, Set, Store, Vector,
 };
-use tsumugi_gas::error::AccessError;
 use tsumugi_gas::lock::NodeSlot;
 
 /// The containers of a run.
@@ -152,8 +151,7 @@ fn check_call(
     victim: Option<u32>,
 ) {
     let is_it = |error: ContainerError| {
-        let lost =
-            ContainerError::Access(AccessError::PeerLost { rank: Rank(victim.unwrap_or(99)) });
+        let lost = ContainerError::Access(AddrError::PeerLost { rank: Rank(victim.unwrap_or(99)) });
         assert_eq!(error, lost, "rank {}", view.rank());
     };
     if let Err(error) = call(view, all, at, draw, tally) {

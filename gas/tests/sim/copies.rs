@@ -10,12 +10,11 @@ use super::rank::{Party, Room, Sizes};
 use super::*;
 use std::collections::HashMap;
 use std::time::Duration;
-use tsumugi_core::mem::{Rank, Region};
+use tsumugi_core::mem::{AddrError, Rank, Region};
 use tsumugi_core::op::Kind;
 use tsumugi_core::sim::{Actor, Net, NetPartition, SimEvent as Told, SimNode, check};
 use tsumugi_core::time::{Clock, Instant};
 use tsumugi_gas::address::GlobalAddr;
-use tsumugi_gas::error::AccessError;
 use tsumugi_gas::machine::MachineOutput;
 use tsumugi_gas::order::{After, Handle};
 use tsumugi_gas::request::{Copy, ENTRY_BYTES, GlobalRequest, ListCopy, WordRequest};
@@ -29,7 +28,7 @@ struct Plan {
     /// The network is cut, ranks give each other up, and the cut heals.
     parts: bool,
     operations: u64,
-    /// Few places for guests and commands, and only copies between other ranks.
+    /// Few places for remote callers and commands, and only copies between other ranks.
     crowded: bool,
     /// Each rank reaches the memory of all ranks.
     near: bool,
@@ -61,7 +60,7 @@ struct Program<'n, 'w> {
     /// The operations under way.
     live: Vec<Live>,
     counter: u64,
-    errors: Vec<AccessError>,
+    errors: Vec<AddrError<GlobalAddr>>,
     ended: u64,
     issued: u64,
 }
@@ -280,7 +279,7 @@ fn run(seed: u64, plan: Plan) {
     sizes.shape.commands = 1 + if plan.kill { 0 } else { draw.below(4) as u32 };
     sizes.shape.notes = 1 << draw.below(4);
     sizes.shape.cells = [0, 1, 4][draw.below(3) as usize];
-    sizes.shape.guest_jobs = 1 + draw.below(3) as u32;
+    sizes.shape.remote_jobs = 1 + draw.below(3) as u32;
     sizes.shape.flights = 1 + draw.below(16) as u32;
     sizes.shape.fetches = 1 + draw.below(3) as u32;
     sizes.part_bytes_max = 1 + draw.below(300);
@@ -362,7 +361,7 @@ fn check_end(net: &Net, world: &World, programs: &[Program<'_, '_>]) {
         );
         assert_eq!(program.ended, program.issued);
         for error in &program.errors {
-            let named = matches!(error, AccessError::PeerLost { rank } if is_lost_to_one(*rank));
+            let named = matches!(error, AddrError::PeerLost { rank } if is_lost_to_one(*rank));
             assert!(named, "rank {own}: {error}");
         }
         sum += program.counter;
@@ -534,7 +533,7 @@ fn fail_behind_a_put() {
         let (rank, event) = net.step().expect("the operation is under way");
         party[rank.0 as usize].on_event(event);
     };
-    assert!(matches!(result, Err(AccessError::OutOfRange { .. })), "{result:?}");
+    assert!(matches!(result, Err(AddrError::OutOfRange { .. })), "{result:?}");
     assert_eq!(party[1].node.load(theirs.key, 56), Ok(77));
 }
 

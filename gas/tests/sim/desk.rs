@@ -14,13 +14,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{JoinHandle, spawn};
-use tsumugi_core::mem::{Rank, RegionKey};
+use tsumugi_core::mem::{AddrError, Rank, RegionKey};
 use tsumugi_core::signal::Until;
 use tsumugi_core::sim::{Actor, Net, SimEvent as Told, SimNode};
 use tsumugi_core::time::{Clock, Instant};
 use tsumugi_gas::address::{GlobalAddr, Split};
 use tsumugi_gas::container::{Store, free, malloc, nodes_bytes};
-use tsumugi_gas::error::AccessError;
 use tsumugi_gas::heap::{Heap, HeapError};
 use tsumugi_gas::lock::{NODE_BYTES, NodeId, NodePool, NodeSlot};
 use tsumugi_gas::machine::MachineOutput;
@@ -75,8 +74,8 @@ enum Ask {
 }
 
 enum Answer {
-    Value(Result<u64, AccessError>),
-    Bytes(Result<Vec<u8>, AccessError>),
+    Value(Result<u64, AddrError<GlobalAddr>>),
+    Bytes(Result<Vec<u8>, AddrError<GlobalAddr>>),
     Node(NodeId),
     Lost(Option<Rank>),
     Dead,
@@ -107,10 +106,10 @@ impl View {
         answer
     }
 
-    fn value(&self, ask: Ask) -> Result<u64, AccessError> {
+    fn value(&self, ask: Ask) -> Result<u64, AddrError<GlobalAddr>> {
         match self.ask(ask) {
             Answer::Value(result) => result,
-            _ => Err(AccessError::PeerLost { rank: self.rank }),
+            _ => Err(AddrError::PeerLost { rank: self.rank }),
         }
     }
 
@@ -130,22 +129,27 @@ impl Store for View {
         self.rank
     }
 
-    fn read(&self, from: GlobalAddr, into: &mut [u8]) -> Result<(), AccessError> {
+    fn read(&self, from: GlobalAddr, into: &mut [u8]) -> Result<(), AddrError<GlobalAddr>> {
         match self.ask(Ask::Read(from, into.len() as u64)) {
             Answer::Bytes(bytes) => bytes.map(|bytes| into.copy_from_slice(&bytes)),
-            _ => Err(AccessError::PeerLost { rank: self.rank }),
+            _ => Err(AddrError::PeerLost { rank: self.rank }),
         }
     }
 
-    fn write(&self, to: GlobalAddr, bytes: &[u8]) -> Result<(), AccessError> {
+    fn write(&self, to: GlobalAddr, bytes: &[u8]) -> Result<(), AddrError<GlobalAddr>> {
         self.value(Ask::Write(to, bytes.to_vec())).map(drop)
     }
 
-    fn copy(&self, dst: GlobalAddr, src: GlobalAddr, bytes: u64) -> Result<(), AccessError> {
+    fn copy(
+        &self,
+        dst: GlobalAddr,
+        src: GlobalAddr,
+        bytes: u64,
+    ) -> Result<(), AddrError<GlobalAddr>> {
         self.value(Ask::Do(Copy::new(dst, src, bytes).into())).map(drop)
     }
 
-    fn word(&self, word: WordRequest) -> Result<u64, AccessError> {
+    fn word(&self, word: WordRequest) -> Result<u64, AddrError<GlobalAddr>> {
         self.value(Ask::Do(word.into()))
     }
 
@@ -162,7 +166,7 @@ impl Store for View {
         Ok(())
     }
 
-    fn nodes(&self, rank: Rank) -> Result<GlobalAddr, AccessError> {
+    fn nodes(&self, rank: Rank) -> Result<GlobalAddr, AddrError<GlobalAddr>> {
         Ok(self.bases[rank.0 as usize])
     }
 
@@ -177,7 +181,7 @@ impl Store for View {
         self.ask(Ask::ReleaseNode(node, has_left));
     }
 
-    fn wait(&self, at: GlobalAddr, until: Until) -> Result<u64, AccessError> {
+    fn wait(&self, at: GlobalAddr, until: Until) -> Result<u64, AddrError<GlobalAddr>> {
         self.value(Ask::Wait(at, until))
     }
 
@@ -228,7 +232,7 @@ impl<'n> Desk<'n> {
         }
     }
 
-    fn ended(&mut self, at: usize, result: Result<u64, AccessError>) {
+    fn ended(&mut self, at: usize, result: Result<u64, AddrError<GlobalAddr>>) {
         let Waits::For(_, bytes) = std::mem::replace(&mut self.clients[at].waits, Waits::No) else {
             return;
         };
@@ -304,7 +308,7 @@ impl<'n> Desk<'n> {
                 let value = node.load(self.memory.0, place.offset).unwrap();
                 match self.party.lost.last() {
                     _ if until.holds(value) => Err(Answer::Value(Ok(value))),
-                    Some(&rank) => Err(Answer::Value(Err(AccessError::PeerLost { rank }))),
+                    Some(&rank) => Err(Answer::Value(Err(AddrError::PeerLost { rank }))),
                     None => return None,
                 }
             }

@@ -4,11 +4,11 @@
 use super::rank::{Party, Room, Sizes};
 use super::*;
 use std::collections::HashMap;
+use tsumugi_core::mem::AddrError;
 use tsumugi_core::op::Kind;
 use tsumugi_core::sim::{Actor, Net, SimEvent as Told, SimNode, check};
 use tsumugi_core::time::Instant;
 use tsumugi_gas::address::GlobalAddr;
-use tsumugi_gas::error::AccessError;
 use tsumugi_gas::heap::{Heap, HeapError, HeapFree, HeapMalloc, HeapStep};
 use tsumugi_gas::machine::MachineOutput;
 use tsumugi_gas::order::{After, Handle};
@@ -56,7 +56,7 @@ impl Program<'_> {
         at: usize,
         mut doing: Doing,
         bytes: u64,
-        mut answer: Option<Result<u64, AccessError>>,
+        mut answer: Option<Result<u64, AddrError<GlobalAddr>>>,
     ) {
         let word = loop {
             doing = match doing {

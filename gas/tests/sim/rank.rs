@@ -40,7 +40,7 @@ pub struct Sizes {
 pub struct Room {
     near: Vec<Rank>,
     slots: Vec<CacheSlot>,
-    seats: [HazardPointers; 1],
+    hazards: [HazardPointers; 1],
     records: Vec<NameRecord>,
     awaited: Vec<u64>,
     told: Vec<u64>,
@@ -84,7 +84,7 @@ impl Sizes {
             notes: 16,
             commands: 8,
             own_jobs: 32,
-            guest_jobs: 4,
+            remote_jobs: 4,
             copies: 8,
             fetches: 2,
             flights: 16,
@@ -110,7 +110,7 @@ impl Room {
         Self {
             near: (0..if sizes.near { shape.ranks } else { 0 }).map(Rank).collect(),
             slots: (0..shape.copies).map(|_| CacheSlot::new()).collect(),
-            seats: [HazardPointers::new()],
+            hazards: [HazardPointers::new()],
             records: vec![NameRecord::FREE; shape.colors as usize * REGIONS],
             awaited: vec![0; shape.bitmap_words()],
             told: vec![0; shape.bitmap_words()],
@@ -126,7 +126,7 @@ impl Room {
     /// Prepares the room for another machine; tables that need not be cleared stay as they are.
     pub fn empty(&mut self) {
         self.slots.fill_with(CacheSlot::new);
-        self.seats = [HazardPointers::new()];
+        self.hazards = [HazardPointers::new()];
     }
 }
 
@@ -141,7 +141,7 @@ impl<'n> Party<'n> {
             // SAFETY: the network's, as long as it; only ever atomics and bytes.
             words: unsafe { slice::from_raw_parts(base.as_ptr(), words) },
             slots: &room.slots,
-            seats: &room.seats,
+            hazards: &room.hazards,
             records: &mut room.records,
             awaited: &mut room.awaited,
             told: &mut room.told,

@@ -12,12 +12,11 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::time::Duration;
 use tsumugi_core::backend::Domain;
-use tsumugi_core::mem::{Access, Rank, Region};
+use tsumugi_core::mem::{Access, AddrError, Rank, Region};
 use tsumugi_core::op::Kind;
 use tsumugi_core::sim::{Actor, Net, NetPartition, SimEvent as Told, SimNode, check};
 use tsumugi_core::time::Instant;
 use tsumugi_gas::address::{GlobalAddr, Split};
-use tsumugi_gas::error::AccessError;
 use tsumugi_gas::machine::MachineOutput;
 use tsumugi_gas::order::{After, Handle};
 use tsumugi_gas::request::{Copy, WordRequest};
@@ -128,7 +127,7 @@ impl Program<'_, '_> {
                 self.board.borrow_mut().open.remove(&addr);
                 assert_eq!(
                     self.party.machine.unregister(addr),
-                    Err(AccessError::Stale { addr }),
+                    Err(AddrError::StaleKey { addr }),
                     "twice"
                 );
                 Chunk::Closing(region, addr, serial)
@@ -182,7 +181,7 @@ impl Program<'_, '_> {
         }
     }
 
-    fn ended(&mut self, handle: Handle, result: Result<u64, AccessError>) {
+    fn ended(&mut self, handle: Handle, result: Result<u64, AddrError<GlobalAddr>>) {
         let mut board = self.board.borrow_mut();
         let what = self.live.remove(&handle).expect("once");
         match (what, result) {
@@ -201,13 +200,13 @@ impl Program<'_, '_> {
                 board.found += 1;
             }
             (What::Copy, Ok(_)) => {}
-            (What::Read(addr) | What::Add(addr), Err(AccessError::Stale { .. })) => {
+            (What::Read(addr) | What::Add(addr), Err(AddrError::StaleKey { .. })) => {
                 // Addresses are known only after they were registered.
                 assert!(!board.open.contains_key(&addr), "{addr} is registered");
                 board.refused += 1;
             }
-            (What::Copy, Err(AccessError::Stale { .. })) => {}
-            (_, Err(AccessError::PeerLost { .. })) if self.plan.loses() => {}
+            (What::Copy, Err(AddrError::StaleKey { .. })) => {}
+            (_, Err(AddrError::PeerLost { .. })) if self.plan.loses() => {}
             (_, Err(error)) => panic!("{}: {error}", self.party.node.rank()),
         }
     }

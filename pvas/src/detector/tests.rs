@@ -111,13 +111,13 @@ fn the_report_of_the_launcher_reaches_all_ranks() {
     for rank in [7_u32, 1, 0] {
         io::Write::write_all(&mut launcher, &rank.to_le_bytes()).unwrap();
     }
-    assert_eq!(members[0].culprit().wait(), Some(Rank(1)));
+    assert_eq!(members[0].first_failure().wait(), Some(Rank(1)));
     until_lost(&members[1]);
     let mut word = [0; 4];
     told.read_exact(&mut word).unwrap();
     assert_eq!(word, 1_u32.to_le_bytes(), "the report comes before the rank is declared lost");
     // The drop returns only if all waits are interrupted.
     drop(detector);
-    assert_eq!(members[0].control().lot().lost(), Some(Rank(1)));
+    assert_eq!(members[0].control().parking_lot().lost(), Some(Rank(1)));
     children.iter_mut().for_each(kill);
 }

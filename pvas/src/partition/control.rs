@@ -43,7 +43,7 @@ pub struct ControlBlock {
     header: PartitionHeader,
     life: CachePadded<RankStatus>,
     regions: CachePadded<RegionTable<REGIONS_MAX>>,
-    lot: CachePadded<ParkingLot>,
+    parking_lot: CachePadded<ParkingLot>,
     bells: DoorbellSet,
     /// Incremented by every worker that wakes.
     activity: CachePadded<AtomicU64>,
@@ -65,6 +65,7 @@ struct RankStatus {
     sleeps_fenced: AtomicU32,
     neglected: AtomicU32,
     pulse: AtomicU32,
+    closed: AtomicU32,
     pid_space: AtomicU64,
 }
 
@@ -165,8 +166,8 @@ impl ControlBlock {
 
     /// The table of the rank's waiters, through which peers notify them.
     #[inline(always)]
-    pub fn lot(&self) -> &ParkingLot {
-        &self.lot
+    pub fn parking_lot(&self) -> &ParkingLot {
+        &self.parking_lot
     }
 
     /// The doorbells of the rank's workers.
@@ -216,6 +217,17 @@ impl ControlBlock {
     #[inline]
     pub fn take_neglected(&self) -> bool {
         self.is_neglected() && self.life.neglected.swap(0, Ordering::SeqCst) != 0
+    }
+
+    /// Whether the rank has ended, in one way or another: none of its threads accesses
+    /// memory of a peer for a message any more.
+    pub fn is_closed(&self) -> bool {
+        self.life.closed.load(Ordering::SeqCst) != 0
+    }
+
+    /// Sets [`is_closed`](Self::is_closed).
+    pub fn set_closed(&self) {
+        self.life.closed.store(1, Ordering::SeqCst);
     }
 
     /// A counter, odd, that goes on as long as the rank's watch over the network
@@ -270,7 +282,7 @@ impl ControlBlock {
             ("header", std::mem::offset_of!(ControlBlock, life)),
             ("life", size_of::<CachePadded<RankStatus>>()),
             ("region table", size_of::<CachePadded<RegionTable<REGIONS_MAX>>>()),
-            ("lot", size_of::<CachePadded<ParkingLot>>()),
+            ("parking lot", size_of::<CachePadded<ParkingLot>>()),
             ("bells", size_of::<DoorbellSet>()),
             ("activity", size_of::<CachePadded<AtomicU64>>()),
             ("card", size_of::<CachePadded<Boot>>()),
@@ -333,7 +345,7 @@ const LAYOUT: u64 = digest(&[
     size_of::<RankStatus>(),
     std::mem::offset_of!(ControlBlock, life),
     std::mem::offset_of!(ControlBlock, regions),
-    std::mem::offset_of!(ControlBlock, lot),
+    std::mem::offset_of!(ControlBlock, parking_lot),
     std::mem::offset_of!(ControlBlock, bells),
     std::mem::offset_of!(ControlBlock, activity),
     std::mem::offset_of!(ControlBlock, boot),

@@ -43,7 +43,7 @@ pub(crate) fn declare_lost_as<'c>(
 
 /// Ends the waits for a signal at one rank, because `rank` has died.
 pub(crate) fn break_off(rank: Rank, control: &ControlBlock) {
-    control.lot().break_off(rank);
+    control.parking_lot().break_off(rank);
     control.bells().ring_all(&SharedFutex);
 }
 
@@ -61,10 +61,10 @@ mod tests {
         declare_lost(Rank(1), controls.iter().map(|control| &**control));
         assert_eq!(controls[1].state(), RankState::Failed);
         assert!(controls[0].is_alive() && !controls[1].is_alive());
-        assert!(controls[0].lot().lost() == Some(Rank(1)));
+        assert!(controls[0].parking_lot().lost() == Some(Rank(1)));
         declare_lost(Rank(0), controls.iter().map(|control| &**control));
-        let lot = controls[0].lot();
-        assert_eq!((lot.lost(), lot.latest_lost()), (Some(Rank(1)), Some(Rank(0))));
+        let parking_lot = controls[0].parking_lot();
+        assert_eq!((parking_lot.lost(), parking_lot.latest_lost()), (Some(Rank(1)), Some(Rank(0))));
         assert_ne!(controls[0].boot_words().1.load(Ordering::Relaxed) & BOOT_GONE, 0);
     }
 }

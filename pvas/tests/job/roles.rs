@@ -98,7 +98,8 @@ struct Solo<'a> {
 // sleep is seen in `woken`, and `sleep` returns only after it.
 unsafe impl Wait for Solo<'_> {
     unsafe fn sleep(&self, _: Reason, commit: &mut dyn FnMut(Waker) -> bool) {
-        let (lot, bells) = (self.member.control().lot(), self.member.control().bells());
+        let (parking_lot, bells) =
+            (self.member.control().parking_lot(), self.member.control().bells());
         // SAFETY: `woken` outlives the sleep.
         let waker = unsafe {
             Waker::new((&raw const self.woken).cast(), |woken| {
@@ -109,12 +110,12 @@ unsafe impl Wait for Solo<'_> {
             return;
         }
         loop {
-            self.waiters.drain(lot);
+            self.waiters.drain(parking_lot);
             if self.woken.swap(0, Ordering::SeqCst) != 0 {
                 return;
             }
             let ticket = bells.prepare(0);
-            if lot.has_fired() {
+            if parking_lot.has_fired() {
                 bells.stay(0);
             } else {
                 bells.sleep(0, ticket, &SharedFutex, None);
@@ -133,7 +134,7 @@ fn await_word(member: &Member, offset: usize, value: u64) -> Result<u64, AddrErr
     // SAFETY: a word of the starter memory.
     let word = unsafe { AtomicU64::from_ptr(at as *mut u64) };
     let solo = Solo { member, waiters: Waiters::new(), woken: AtomicU32::new(0) };
-    solo.waiters.wait(member.control().lot(), word, Until::Equal(value), &solo)
+    solo.waiters.wait(member.control().parking_lot(), word, Until::Equal(value), &solo)
 }
 
 /// A token goes round a thousand times; ranks without it sleep.
@@ -216,7 +217,7 @@ fn direct(member: &mut Member) {
         // SAFETY: this rank's own bytes, which no other rank writes.
         assert_eq!(unsafe { memory.as_ptr().add(4095).read() }, 2, "all bytes arrived");
         let addr = at(1, open_key, 4089);
-        let outside = AddrError::OutOfRange { addr, bytes: 8, region_bytes: 4096 };
+        let outside = AddrError::OutOfRange { addr, bytes: 8, region_bytes: Some(4096) };
         assert_eq!(load(addr), Err(outside));
         let addr = at(1, open_key, 4);
         assert_eq!(load(addr), Err(AddrError::Unaligned { addr, align: 8 }));
@@ -286,7 +287,7 @@ fn listening(member: &mut Member) -> ExitCode {
                 Ok(_) => {}
                 Err(AddrError::PeerLost { rank }) => {
                     // Waits end as well, though not at the same moment.
-                    while member.control().lot().lost().is_none() {
+                    while member.control().parking_lot().lost().is_none() {
                         thread::yield_now();
                     }
                     say(&format!("heard that {rank} is lost"));

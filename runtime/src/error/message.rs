@@ -29,7 +29,7 @@ pub enum MessageError {
         /// The size of a value in bytes.
         value_bytes: usize,
     },
-    /// The other rank has died, or had ended before it took part in the operation.
+    /// The other rank has died.
     PeerLost {
         /// The other rank.
         rank: Rank,
@@ -41,6 +41,8 @@ pub enum MessageError {
     },
     /// The receive was cancelled before a message came.
     Cancelled,
+    /// This rank has ended: its job was over before the message was.
+    Ended,
     /// The job has no such rank.
     NoSuchRank {
         /// The rank of the request.
@@ -80,6 +82,7 @@ impl fmt::Display for MessageError {
                 )
             }
             Self::Cancelled => f.write_str("the receive was cancelled before a message came"),
+            Self::Ended => f.write_str("this rank has ended, and its messages with it"),
             Self::NoSuchRank { rank, size } => {
                 write!(f, "{rank} does not exist: the job has {size} ranks")
             }

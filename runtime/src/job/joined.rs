@@ -22,7 +22,7 @@ use tsumugi_pvas::{Detector, Meeting, Member, NodeId, Nodes, Rest, SpaceConfig, 
 #[derive(Debug)]
 pub struct JoinedJob {
     pub(crate) member: Member,
-    pub(crate) way: BootMethod,
+    pub(crate) method: BootMethod,
     /// Whether a launcher has started the job, so that its ranks share the node's
     /// cores.
     pub(crate) is_shared: bool,
@@ -62,15 +62,15 @@ impl JoinedJob {
         // A bootstrap by addresses, PMI and the like has precedence over a name
         // alone.
         if let Some(boot) = boot::choose()? {
-            let Boot { way, bootstrap, limit } = boot;
+            let Boot { method, bootstrap, limit } = boot;
             return Self::join_by(
-                way,
+                method,
                 Exchange::Open(LazyBootstrap::new(bootstrap)),
                 limit,
                 config,
             );
         }
-        let is_alone = std::env::var(boot::env::BOOT).is_ok_and(|way| way == "alone");
+        let is_alone = std::env::var(boot::env::BOOT).is_ok_and(|method| method == "alone");
         if attach::is_rank() && !is_alone {
             return Self::attach(BootMethod::Name, config);
         }
@@ -78,7 +78,7 @@ impl JoinedJob {
         let member = members.into_iter().next().expect("one rank was requested");
         Ok(Self {
             member,
-            way: BootMethod::Alone,
+            method: BootMethod::Alone,
             is_shared: false,
             network: None,
             ties: Ties::default(),
@@ -91,25 +91,25 @@ impl JoinedJob {
     }
 
     fn join_by(
-        way: BootMethod,
+        method: BootMethod,
         mut exchange: Exchange,
         limit: Duration,
         config: &JobConfig<'_>,
     ) -> Result<Self, Error> {
-        let joined = Self::join_all(way, &mut exchange, limit, config);
+        let joined = Self::join_all(method, &mut exchange, limit, config);
         if joined.is_err() {
             // Other ranks may still need data that this rank serves.
             let _ = exchange.leave();
         }
         let (member, detector, network) = joined?;
-        let boot = Some((way, exchange));
+        let boot = Some((method, exchange));
         let peers = Some(member.clone());
         let ties = Ties { is_done: false, peers, boot, detector, grace: grace(config) };
-        Ok(Self { member, way, is_shared: true, network, ties })
+        Ok(Self { member, method, is_shared: true, network, ties })
     }
 
     fn join_all(
-        way: BootMethod,
+        method: BootMethod,
         exchange: &mut Exchange,
         limit: Duration,
         config: &JobConfig<'_>,
@@ -135,13 +135,13 @@ impl JoinedJob {
             let faults = config.network.faults.map(|seed| Faults::drawn(seed, FaultClock::Micros));
             Network::join(device, token, cards, faults)
         });
-        let (member, detector) = Self::place(way, rank, nodes, token, own.node, limit, config)?;
+        let (member, detector) = Self::place(method, rank, nodes, token, own.node, limit, config)?;
         Ok((member, detector, network))
     }
 
     /// Joins the other ranks of this node.
     fn place(
-        way: BootMethod,
+        method: BootMethod,
         rank: Rank,
         nodes: Arc<Nodes>,
         token: u64,
@@ -156,12 +156,13 @@ impl JoinedJob {
         let meeting = Meeting { job: &job, node, local: place.local, size: place.size, limit };
         let member = Member::meet(&meeting, config.space)?.among(nodes.clone(), rank);
         // With several hosts, each host's agent ends the other ranks.
-        let rest = if way == BootMethod::Server {
+        let rest = if method == BootMethod::Server {
             Rest::Leave
         } else {
             Rest::End { grace: grace(config) }
         };
-        let launcher = if way == BootMethod::Server { Launcher::of_this_process() } else { None };
+        let launcher =
+            if method == BootMethod::Server { Launcher::of_this_process() } else { None };
         let detector = detect(&member, rest, launcher)?;
         if rank == Rank(0) && config.verbose {
             let on = match nodes.count() {
@@ -172,19 +173,19 @@ impl JoinedJob {
                 },
             };
             // One write, so that the line does not mix with the output of ranks.
-            let line = format!("tsumugi: ranks: {}, on {on}, by {way}\n", nodes.ranks());
+            let line = format!("tsumugi: ranks: {}, on {on}, by {method}\n", nodes.ranks());
             eprint!("{line}");
         }
         Ok((member, detector))
     }
 
-    fn attach(way: BootMethod, config: &JobConfig<'_>) -> Result<Self, Error> {
+    fn attach(method: BootMethod, config: &JobConfig<'_>) -> Result<Self, Error> {
         let member = attach().ok_or(NO_RANKS)??;
         let rest = Rest::End { grace: grace(config) };
         let detector = if attach::is_watched() { None } else { detect(&member, rest, None)? };
         let peers = detector.is_some().then(|| member.clone());
         let ties = Ties { is_done: false, peers, boot: None, detector, grace: grace(config) };
-        Ok(Self { member, way, is_shared: true, network: None, ties })
+        Ok(Self { member, method, is_shared: true, network: None, ties })
     }
 }
 

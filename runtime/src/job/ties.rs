@@ -43,8 +43,8 @@ impl Drop for Ties {
             thread::sleep(if is_remote { self.grace + AFTER_YOU_THERE } else { AFTER_YOU });
         }
         self.detector = None;
-        let Some((way, mut boot)) = self.boot.take() else { return };
-        if self.is_done || way == BootMethod::Pmi {
+        let Some((method, mut boot)) = self.boot.take() else { return };
+        if self.is_done || method == BootMethod::Pmi {
             // hydra ignores the exit code of a rank that disconnects without a
             // message. An error of `leave` is ignored, because the launcher may be
             // gone by now.
@@ -59,7 +59,7 @@ impl Drop for Ties {
 
 /// Whether a peer has been declared lost, and the launcher does not know of it yet.
 fn has_failed(own: &Member) -> bool {
-    if own.culprit().rank().is_some() {
+    if own.first_failure().rank().is_some() {
         return false;
     }
     let peers = own.neighbours().filter(|rank| *rank != own.rank());

@@ -284,19 +284,19 @@ impl NetDevice {
             lacks.push(format!("dynamically connected transport: {}", domain.facts().dct));
         }
         let moves = self.moves();
-        let mut errands = vec!["atomics", "signals"];
+        let mut emulated = vec!["atomics", "signals"];
         if !moves.memory {
-            errands.push("puts and gets");
+            emulated.push("puts and gets");
         } else if !moves.word(2) {
-            errands.push("words of 2 bytes");
+            emulated.push("words of 2 bytes");
         }
         if moves.memory && !moves.word(8) {
-            errands.push("words of 4 and 8 bytes");
+            emulated.push("words of 4 and 8 bytes");
         }
         if moves.memory && !moves.copies_words {
-            errands.push("puts and gets of one word");
+            emulated.push("puts and gets of one word");
         }
-        NetworkFacts { provider, device, lacks, errands }
+        NetworkFacts { provider, device, lacks, emulated }
     }
 }
 
@@ -359,8 +359,8 @@ impl Endpoint for DeviceQueue<'_> {
 impl Moves {
     /// Whether the device carries out `op` by itself. An operation on one word must
     /// not tear, however the caller has posted it. A put of a word that notifies is
-    /// one parcel as an errand, but two packets on a device with puts that cannot
-    /// notify.
+    /// one parcel as an emulated operation, but two packets on a device with puts that
+    /// cannot notify.
     pub(super) fn carries(self, op: &Op) -> bool {
         if op.along != 0 {
             return false;
@@ -448,7 +448,7 @@ fn with_port(name: &str) -> (&str, Option<u8>) {
 const WIDTHS: [u8; 4] = [1, 2, 4, 8];
 
 /// The shortest retransmission timeout, as an exponent of 4.096 us, with which the
-/// device does not give up before the beats do. The device sends a request eight
+/// device does not give up before the heartbeats do. The device sends a request eight
 /// times; an operation that it gives up is lost for good, because the target may
 /// have carried it out.
 fn timeout_for(silence: Duration) -> u8 {

@@ -1,5 +1,5 @@
-//! Emulation of remote operations: an *errand* is an operation that the target's
-//! processor carries out for the origin.
+//! Emulation of remote operations: an *emulated operation* is an operation that the
+//! target's processor carries out for the origin.
 //!
 //! ```text
 //!  begin ─► Unsent ── window, room ──► Sent ──── answer, loss ────► ended
@@ -7,13 +7,13 @@
 //!              └── loss ────────────────┴──► PeerLost             completion
 //! ```
 //!
-//! Puts and gets of memory are errands where the provider's own are not reliable: in
+//! Puts and gets of memory are emulated where the provider's own are not reliable: in
 //! pieces, one after another.
 //!
-//! Parcels arrive once and whole, so only the errands of the origin have an id: a
-//! slot and the slot's generation (its life). A rank has at most [`WINDOW`] requests
-//! under way to each peer. So each peer causes at most that many answers that wait
-//! for room, and a peer that sends more requests gets no answer to them. All that
+//! Parcels arrive once and whole, so only the emulated operations of the origin have an
+//! id: a slot and the slot's generation (its life). A rank has at most [`WINDOW`]
+//! requests under way to each peer. So each peer causes at most that many answers that
+//! wait for room, and a peer that sends more requests gets no answer to them. All that
 //! arrives is checked: lengths, kinds, widths, ids, and the address, as any other
 //! address.
 
@@ -32,7 +32,8 @@ use tsumugi_core::mem::{AddrError, Rank};
 use tsumugi_core::mem::{RegionKey, RemoteAddr, Width};
 use tsumugi_core::op::{Kind, Op};
 
-/// The errands of one link: its own requests, and the answers to those of its peers.
+/// The emulated operations of one link: its own requests, and the answers to those of
+/// its peers.
 #[derive(Debug)]
 pub(super) struct Emulation {
     own: Rank,
@@ -329,8 +330,8 @@ impl Emulation {
         }
     }
 
-    /// Ends all errands to ranks for which `lost` returns a rank; their errors name
-    /// the rank that it returns.
+    /// Ends all emulated operations to ranks for which `lost` returns a rank; their
+    /// errors name the rank that it returns.
     pub(super) fn lose(&mut self, lost: impl Fn(Rank) -> Option<Rank>) {
         for at in 0..SLOTS as u16 {
             let OriginSlot { op, state, .. } = self.slots[usize::from(at)];

@@ -12,7 +12,7 @@ pub struct NetworkFacts {
     pub lacks: Vec<String>,
     /// The operations that the target's processor carries out, on request by a
     /// parcel.
-    pub errands: Vec<&'static str>,
+    pub emulated: Vec<&'static str>,
 }
 
 /// How much a rank's network has done so far, as

@@ -61,7 +61,7 @@ pub(super) struct FaultInjector {
     /// The seed, which tests change on the way.
     seed: AtomicU64,
     clock: FaultClock,
-    ways: Vec<EndpointFaults>,
+    endpoints: Vec<EndpointFaults>,
     start: Instant,
 }
 
@@ -133,15 +133,15 @@ impl Faults {
 
 impl FaultInjector {
     pub(super) fn new(faults: Faults, endpoints: usize) -> Self {
-        let way = |index: usize| EndpointFaults {
+        let of_one = |index: usize| EndpointFaults {
             packets: Mutex::new(Packets { faults, draw: faults.draw(index, 1), held: Vec::new() }),
             packets_held: AtomicUsize::new(0),
             held: AtomicUsize::new(0),
             polls: AtomicU64::new(0),
         };
-        let ways = (0..endpoints).map(way).collect();
+        let endpoints = (0..endpoints).map(of_one).collect();
         let Faults { seed, clock, .. } = faults;
-        Self { seed: AtomicU64::new(seed), clock, ways, start: Instant::now() }
+        Self { seed: AtomicU64::new(seed), clock, endpoints, start: Instant::now() }
     }
 
     /// Goes on with the faults of another seed.
@@ -149,8 +149,8 @@ impl FaultInjector {
     pub(super) fn reseed(&self, seed: u64) {
         self.seed.store(seed, Ordering::Relaxed);
         let faults = self.faults();
-        for (index, way) in self.ways.iter().enumerate() {
-            let mut packets = way.lock();
+        for (index, endpoint) in self.endpoints.iter().enumerate() {
+            let mut packets = endpoint.lock();
             (packets.faults, packets.draw) = (faults, faults.draw(index, 1));
         }
     }
@@ -175,7 +175,7 @@ impl FaultInjector {
         to: Rank,
         bytes: &[u8],
     ) -> Result<(), PacketError> {
-        let mut packets = self.ways[index].lock();
+        let mut packets = self.endpoints[index].lock();
         let faults = packets.faults;
         if packets.draw.chance(faults.refuse) {
             return Err(PacketError::Full);
@@ -186,7 +186,7 @@ impl FaultInjector {
             Some(wait) => {
                 let what = (to, bytes.to_vec());
                 packets.held.push(Delayed { due: self.now(index) + wait, what });
-                self.ways[index].packets_held.store(packets.held.len(), Ordering::Relaxed);
+                self.endpoints[index].packets_held.store(packets.held.len(), Ordering::Relaxed);
                 Ok(())
             }
         }
@@ -194,13 +194,13 @@ impl FaultInjector {
 
     /// Whether an operation or a packet of the endpoint is held back.
     pub(super) fn holds(&self, index: usize) -> bool {
-        let EndpointFaults { packets_held, held, .. } = &self.ways[index];
+        let EndpointFaults { packets_held, held, .. } = &self.endpoints[index];
         packets_held.load(Ordering::Relaxed) + held.load(Ordering::Relaxed) > 0
     }
 
     /// Whether any endpoint holds an operation or a packet back.
     pub(super) fn holds_any(&self) -> bool {
-        (0..self.ways.len()).any(|index| self.holds(index))
+        (0..self.endpoints.len()).any(|index| self.holds(index))
     }
 
     fn faults(&self) -> Faults {
@@ -210,22 +210,22 @@ impl FaultInjector {
     fn now(&self, index: usize) -> u64 {
         match self.clock {
             FaultClock::Micros => self.start.elapsed().as_micros() as u64,
-            FaultClock::Polls => self.ways[index].polls.load(Ordering::Relaxed),
+            FaultClock::Polls => self.endpoints[index].polls.load(Ordering::Relaxed),
         }
     }
 
     /// Sends the packets that are due.
     fn flush(&self, device: &NetDevice, index: usize) {
-        let way = &self.ways[index];
-        if way.packets_held.load(Ordering::Relaxed) == 0 {
+        let endpoint = &self.endpoints[index];
+        if endpoint.packets_held.load(Ordering::Relaxed) == 0 {
             return;
         }
-        let (mut packets, now) = (way.lock(), self.now(index));
+        let (mut packets, now) = (endpoint.lock(), self.now(index));
         packets.held.retain(|Delayed { due, what: (to, bytes) }| {
             // A packet to a lost rank is dropped.
             *due > now || device.try_send(index, *to, bytes) == Err(PacketError::Full)
         });
-        way.packets_held.store(packets.held.len(), Ordering::Relaxed);
+        endpoint.packets_held.store(packets.held.len(), Ordering::Relaxed);
     }
 }
 
@@ -289,7 +289,7 @@ impl FaultyQueue<'_> {
 
     fn count(&self) {
         let held = self.ops.len() + self.arrivals.len() + usize::from(self.queue.is_holding());
-        self.bad.ways[self.index].held.store(held, Ordering::Relaxed);
+        self.bad.endpoints[self.index].held.store(held, Ordering::Relaxed);
     }
 }
 
@@ -310,7 +310,7 @@ impl Endpoint for FaultyQueue<'_> {
     }
 
     fn poll(&mut self, completions: &mut [Completion]) -> usize {
-        self.bad.ways[self.index].polls.fetch_add(1, Ordering::Relaxed);
+        self.bad.endpoints[self.index].polls.fetch_add(1, Ordering::Relaxed);
         if self.bad.seed.load(Ordering::Relaxed) != self.faults.seed {
             self.replan();
         }

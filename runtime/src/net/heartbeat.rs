@@ -1,30 +1,30 @@
 //! Heartbeats: which of the other nodes are still alive.
 //!
 //! ```text
-//!  first rank of a node ── beat, every 250 ms, and at once ──► first rank of
-//!                          when a rank of it has died          each other one
+//!  first rank of a node ── heartbeat, every 250 ms, and at once ──► first rank of
+//!                          when a rank of it has died               each other one
 //!                          (with the dead ranks)
 //!  nothing for 1.5 times the limit ─► the node is given up: its death is declared
 //!                                    on this node, and it is sent a notice, see
 //!                                    `silence`
 //! ```
 //!
-//! Each second beat is as long as a packet may be. A path that loses long packets
+//! Each second heartbeat is as long as a packet may be. A path that loses long packets
 //! silently, where one hop has a smaller maximum than the ends assume, would let
-//! short beats pass while no data arrive. A packet that the network has lost holds
-//! up all later packets to the same peer, so the loss of a long beat makes its node
-//! silent.
+//! short heartbeats pass while no data arrive. A packet that the network has lost holds
+//! up all later packets to the same peer, so the loss of a long heartbeat makes its
+//! node silent.
 //!
 //! When the first rank of a node has died, the whole node is lost; the next rank of
-//! it that is alive sends the beat that reports this. Packets from a rank that was
+//! it that is alive sends the heartbeat that reports this. Packets from a rank that was
 //! declared lost are ignored, except for the notice that its node has given this
 //! node up.
 //!
 //! The poller may find the device's lock taken at each look: on a crowded machine the
-//! holder of the lock is mostly preempted while it holds it. So a beat that found no
-//! room is sent by the next thread that has the device. And a node with a late beat
-//! is not yet silent: any packet of its first rank shows that the node is alive, and
-//! it is not given up before the device was found empty some times.
+//! holder of the lock is mostly preempted while it holds it. So a heartbeat that found
+//! no room is sent by the next thread that has the device. And a node with a late
+//! heartbeat is not yet silent: any packet of its first rank shows that the node is
+//! alive, and it is not given up before the device was found empty some times.
 
 use super::silence::{LOOK, Rule, Silence, SilenceVerdict};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -35,50 +35,50 @@ use tsumugi_core::sync::{AtomicBool, Ordering};
 use tsumugi_pvas::{Member, Nodes};
 
 /// The state of a rank about the other nodes. Only the first rank of a node sends
-/// beats, and only it has tables for them.
+/// heartbeats, and only it has tables for them.
 pub(super) struct Heartbeats {
     is_first: bool,
     begun: Instant,
     limit: Duration,
-    /// Bytes of a long beat.
+    /// Bytes of a long heartbeat.
     long: usize,
     state: Mutex<HeartbeatState>,
-    /// A beat that is due found no room, or no packet of a node has come for longer
-    /// than normal.
+    /// A heartbeat that is due found no room, or no packet of a node has come for
+    /// longer than normal.
     needs_look: AtomicBool,
 }
 
 struct HeartbeatState {
-    /// The first rank of each node; empty on ranks that do not send beats.
+    /// The first rank of each node; empty on ranks that do not send heartbeats.
     firsts: Box<[Rank]>,
     silence: Silence,
-    /// For each node, whether the current beat was sent to it.
+    /// For each node, whether the current heartbeat was sent to it.
     sent: Box<[bool]>,
     is_due: bool,
-    /// How many beats were begun so far.
+    /// How many heartbeats were begun so far.
     count: u32,
     is_late: bool,
     /// Nodes that are given up and to which the notice of that was not sent yet.
     untold: Vec<u32>,
-    /// How many dead ranks of this node the last beat named.
+    /// How many dead ranks of this node the last heartbeat named.
     named: usize,
 }
 
 /// The payload of a packet between first ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HeartbeatPacket<'b> {
-    /// A beat, to a node that is alive.
-    Beat(&'b [u8]),
+    /// A heartbeat, to a node that is alive.
+    Heartbeat(&'b [u8]),
     /// A notice to a node that it was given up.
     GivenUp(&'b [u8]),
 }
 
 impl Heartbeats {
-    /// Makes the heartbeats of a rank. A long beat has at most `long` bytes; 0: all
-    /// beats are short.
+    /// Makes the heartbeats of a rank. A long heartbeat has at most `long` bytes; 0:
+    /// all heartbeats are short.
     pub(super) fn new(member: &Member, limit: Duration, long: usize) -> Self {
         let is_first = member.local() == LocalRank(0);
-        let beats = Self {
+        let heartbeats = Self {
             is_first,
             begun: Instant::now(),
             limit,
@@ -96,9 +96,9 @@ impl Heartbeats {
             needs_look: AtomicBool::new(false),
         };
         if is_first {
-            beats.begin(&mut beats.lock(), member);
+            heartbeats.begin(&mut heartbeats.lock(), member);
         }
-        beats
+        heartbeats
     }
 
     /// Bytes that the first rank of a node keeps for each node.
@@ -138,18 +138,18 @@ impl Heartbeats {
         Duration::from_millis(next.into())
     }
 
-    /// Handles a beat. Returns the ranks of the sender's node that are newly lost;
-    /// `None`: the beat is malformed.
+    /// Handles a heartbeat. Returns the ranks of the sender's node that are newly lost;
+    /// `None`: the heartbeat is malformed.
     pub(super) fn heard(&self, member: &Member, from: Rank, bytes: &[u8]) -> Option<Vec<Rank>> {
         let (node, dead) = parse(member.nodes(), member.node(), from, bytes)?;
         let mut state = self.lock();
-        state.silence.hears_beat(node, self.now());
-        let (mut dead, culprit) = (dead.peekable(), member.culprit());
-        // A beat that names no dead rank declares no rank lost: the first rank may
+        state.silence.hears_heartbeat(node, self.now());
+        let (mut dead, first_failure) = (dead.peekable(), member.first_failure());
+        // A heartbeat that names no dead rank declares no rank lost: the first rank may
         // have sent it before it died. Otherwise the launcher reports which rank has
-        // died first; the next beat names the dead ranks again.
+        // died first; the next heartbeat names the dead ranks again.
         let is_news = dead.peek().is_some();
-        if !is_news || culprit.rank().is_some() || culprit.is_awaited() {
+        if !is_news || first_failure.rank().is_some() || first_failure.is_awaited() {
             return Some(Vec::new());
         }
         let first = member.nodes().ranks_of(node).next();
@@ -188,7 +188,7 @@ impl Heartbeats {
     /// Records that a packet of that rank has come, whatever it contains.
     #[inline]
     pub(super) fn saw(&self, member: &Member, from: Rank) {
-        // Relaxed: if this packet is missed, others follow, or a beat.
+        // Relaxed: if this packet is missed, others follow, or a heartbeat.
         if self.needs_look.load(Ordering::Relaxed) {
             self.saw_late(member, from);
         }
@@ -206,7 +206,7 @@ impl Heartbeats {
         }
     }
 
-    /// Sends beats that found no room before. The thread that has the device calls
+    /// Sends heartbeats that found no room before. The thread that has the device calls
     /// this, when no more packets have come.
     #[inline]
     pub(super) fn help(
@@ -229,14 +229,14 @@ impl Heartbeats {
         }
     }
 
-    /// Whether a beat is due that was not sent. Notices to nodes that were given up
-    /// do not count: such a node may never take its notice.
+    /// Whether a heartbeat is due that was not sent. Notices to nodes that were given
+    /// up do not count: such a node may never take its notice.
     pub(super) fn is_due(&self) -> bool {
         self.lock().is_due
     }
 
-    /// Sends a beat if it is time, and gives up nodes that were silent for too long.
-    /// Returns the ranks of each node that was given up. The caller has taken all
+    /// Sends a heartbeat if it is time, and gives up nodes that were silent for too
+    /// long. Returns the ranks of each node that was given up. The caller has taken all
     /// arrivals before.
     pub(super) fn round(
         &self,
@@ -262,7 +262,7 @@ impl Heartbeats {
             state.silence.hurry(now);
         }
         let round = state.silence.round(now);
-        if round.is_beat {
+        if round.is_heartbeat {
             state.sent.fill(false);
             state.is_due = true;
             state.count = state.count.wrapping_add(1);
@@ -287,7 +287,7 @@ impl Heartbeats {
         lost
     }
 
-    /// Sends beats and notices that are due and were not sent.
+    /// Sends heartbeats and notices that are due and were not sent.
     fn send_due(
         &self,
         state: &mut HeartbeatState,
@@ -307,7 +307,7 @@ impl Heartbeats {
                 all.filter(|((first, _), node)| *node != member.node() && member.is_alive(**first));
             state.is_due = false;
             for ((first, sent), _) in others {
-                *sent = *sent || send(*first, HeartbeatPacket::Beat(&dead));
+                *sent = *sent || send(*first, HeartbeatPacket::Heartbeat(&dead));
                 state.is_due |= !*sent;
             }
         }
@@ -319,8 +319,8 @@ impl Heartbeats {
     }
 }
 
-/// Parses a beat into the sender's node and the ranks that have died there; `None`:
-/// the beat is malformed, or comes from node `own` itself.
+/// Parses a heartbeat into the sender's node and the ranks that have died there;
+/// `None`: the heartbeat is malformed, or comes from node `own` itself.
 pub(super) fn parse<'b>(
     nodes: &Nodes,
     own: u32,
@@ -344,9 +344,9 @@ pub(super) fn parse_told(bytes: &[u8]) -> Option<u32> {
 }
 
 const DEAD_MAX: usize = 64;
-/// One of this many beats is long.
+/// One of this many heartbeats is long.
 const LONG_EVERY: u32 = 2;
-/// The filling of a long beat; no rank has this number.
+/// The filling of a long heartbeat; no rank has this number.
 const FILL: u8 = 0xff;
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! A test of hostile packets: whatever bytes another node sends to errands and
-//! beats, there is no panic, no access outside of the registered memory, and at most
-//! one end of each errand.
+//! A test of hostile packets: whatever bytes another node sends to emulated operations
+//! and heartbeats, there is no panic, no access outside of the registered memory, and
+//! at most one end of each emulated operation.
 //!
 //! The corpus is replayed and mutated here; `fuzz/` has a target for it.
 
@@ -38,8 +38,8 @@ unsafe impl LoadStore for PacketMemory {
     fn notify(&self, _: RemoteAddr, _: NonNull<u8>) {}
 }
 
-/// Handles packets to a rank that has errands under way; each packet comes after its
-/// length in two bytes. Returns how many of them were well formed.
+/// Handles packets to a rank that has emulated operations under way; each packet comes
+/// after its length in two bytes. Returns how many of them were well formed.
 ///
 /// # Panics
 ///
@@ -59,7 +59,7 @@ pub fn packets(bytes: &[u8]) -> usize {
     let half = WORDS / 2;
     region(SHARED, 1, half, Access::ReadWrite);
     region(BUFFER, 1 + half, half, Access::Local);
-    let mut errands = Emulation::new(OWN);
+    let mut emulation = Emulation::new(OWN);
     let remote = RemoteAddr { offset: 0, rank: PEER, key: SHARED };
     let local = LocalAddr { offset: 0, key: BUFFER };
     let long = 8 * half as u64;
@@ -69,13 +69,13 @@ pub fn packets(bytes: &[u8]) -> usize {
         Op::get(remote, local, long),
     ];
     for (tag, op) in (0..).zip(own) {
-        assert!(errands.begin(&op.tagged(Tag::from_bits(tag)), || None));
+        assert!(emulation.begin(&op.tagged(Tag::from_bits(tag)), || None));
     }
     let nodes = Nodes::new([1, 2, 2]);
     let mut ended = [false; 3];
     let (mut rest, mut taken) = (bytes, 0);
     loop {
-        errands.send(
+        emulation.send(
             &memory,
             |_| false,
             false,
@@ -85,7 +85,7 @@ pub fn packets(bytes: &[u8]) -> usize {
             },
         );
         let mut completions = [Completion::EMPTY; 4];
-        let count = errands.poll(&mut completions);
+        let count = emulation.poll(&mut completions);
         for completion in &completions[..count] {
             let ended = &mut ended[completion.tag.to_bits() as usize];
             assert!(!std::mem::replace(ended, true), "{completion:?} for the second time");
@@ -95,10 +95,10 @@ pub fn packets(bytes: &[u8]) -> usize {
         let (packet, more) = more.split_at(len);
         rest = more;
         taken += usize::from(match Parcel::of(packet) {
-            Some((Parcel::Errand, parcel)) => {
-                errands.handle(PEER, parcel, &memory, |asked| serve(&memory, asked))
+            Some((Parcel::Emulated, parcel)) => {
+                emulation.handle(PEER, parcel, &memory, |asked| serve(&memory, asked))
             }
-            Some((Parcel::Beat, parcel)) => match heartbeat::parse(&nodes, 0, PEER, parcel) {
+            Some((Parcel::Heartbeat, parcel)) => match heartbeat::parse(&nodes, 0, PEER, parcel) {
                 Some((node, mut dead)) => node == 1 && dead.all(|rank| nodes.place(rank).is_some()),
                 None => false,
             },
@@ -106,7 +106,7 @@ pub fn packets(bytes: &[u8]) -> usize {
             Some((Parcel::Message | Parcel::Greeting, _)) | None => false,
         });
     }
-    errands.lose(|rank| (rank == PEER).then_some(rank));
+    emulation.lose(|rank| (rank == PEER).then_some(rank));
     // SAFETY: both guard words are in the vector.
     let guards = unsafe { [base.read(), base.add(1 + WORDS).read()] };
     assert_eq!(guards, [GUARD; 2], "outside of all regions");

@@ -60,7 +60,7 @@ impl NetLayer {
     /// [`Error::Register`]: the device cannot register memory of the rank.
     pub(crate) fn new(network: Network, member: &Member, chosen: &Chosen) -> Result<Self, Error> {
         let Network { device, cards, faults } = network;
-        let beats = Heartbeats::new(member, chosen.silence, device.parcel_bytes_max());
+        let heartbeats = Heartbeats::new(member, chosen.silence, device.parcel_bytes_max());
         let links = device.endpoints();
         let spins = chosen.spin > 0 || device.event(0).is_none();
         let windows = device.moves().memory.then(|| FetchWindows::new(member, device.pins()));
@@ -93,7 +93,7 @@ impl NetLayer {
                 spins,
                 rounds: chosen.spin,
                 is_looked_for: AtomicBool::new(false),
-                beats,
+                heartbeats,
                 suspects: Suspects::default(),
                 cards,
                 windows,
@@ -111,12 +111,12 @@ impl NetLayer {
             executors.push(Executor::Delegate(unsafe { Delegate::new(port, ring.view()) }));
         }
         let engine = Engine::new(table, executors);
-        let far = Self { engine, bounce: Bounce::new(member)?, parts: whole };
-        far.register(&member.starter())?;
-        far.register(&member.collective())?;
-        far.register(far.bounce.region())?;
-        far.shared().device.keep(far.bounce.region().key);
-        Ok(far)
+        let net = Self { engine, bounce: Bounce::new(member)?, parts: whole };
+        net.register(&member.starter())?;
+        net.register(&member.collective())?;
+        net.register(net.bounce.region())?;
+        net.shared().device.keep(net.bounce.region().key);
+        Ok(net)
     }
 
     pub(super) fn shared(&self) -> &'static NetShared {
@@ -177,8 +177,9 @@ impl NetLayer {
         if self.shared().device.moves().memory { CARRIED_BYTES } else { 0 }
     }
 
-    /// Whether an errand arrives after the puts, of at most `bytes` bytes each, that
-    /// the same caller posted before it, and is carried out when they have landed.
+    /// Whether an emulated operation arrives after the puts, of at most `bytes` bytes
+    /// each, that the same caller posted before it, and is carried out when they have
+    /// landed.
     pub(crate) fn keeps_order(&self, bytes: u64) -> bool {
         self.shared().bad.is_none() && self.shared().device.keeps_order(bytes)
     }
@@ -379,9 +380,9 @@ pub fn footprint() -> usize {
 /// them: the names of further hosts are not kept.
 pub const PEER_BYTES: usize = tsumugi_backends::PEER_BYTES + network::HOST_BYTES;
 
-/// Bytes that the first rank of a node keeps for each other node, for its beats and
-/// their targets. The names of hosts come on top.
-pub const BEATS_BYTES: usize = Heartbeats::NODE_BYTES + tsumugi_backends::PEER_BYTES;
+/// Bytes that the first rank of a node keeps for each other node, for its heartbeats
+/// and their targets. The names of hosts come on top.
+pub const HEARTBEAT_BYTES: usize = Heartbeats::NODE_BYTES + tsumugi_backends::PEER_BYTES;
 
 /// A get and a put take four trips of the devices, and the bytes go twice; a request
 /// to a processor takes four trips that wait for processors. At this many bytes both

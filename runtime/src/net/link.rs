@@ -1,10 +1,10 @@
-//! One endpoint of the device, and the errands (emulated operations) that use it.
+//! One endpoint of the device, and the emulated operations that use it.
 //!
 //! ```text
 //!  post ── transfer? ─► device
-//!       └─ else ──────► errands ─► packets
+//!       └─ else ──────► emulated operations ─► packets
 //!  poll ◄─ completions of both
-//!     └── arrivals: bells and errands done here, parcels handed over
+//!     └── arrivals: bells and emulated operations done here, parcels handed over
 //! ```
 //!
 //! Arrivals are first copied out of the device's packets, because their handlers may
@@ -26,14 +26,14 @@ use tsumugi_core::mem::{LocalAddr, Need, RemoteAddr};
 use tsumugi_core::op::Op;
 use tsumugi_core::sync::{Ordering, fence};
 
-/// An endpoint and its errands. See the module.
+/// An endpoint and its emulated operations. See the module.
 pub(super) struct NetLink {
     shared: &'static NetShared,
     endpoint: LinkQueue<'static>,
     /// Whether heartbeats use this link.
-    beats: bool,
+    heartbeats: bool,
     moves: Moves,
-    errands: Emulation,
+    emulation: Emulation,
     unsent: usize,
     gone_seen: u32,
     bells: Vec<LocalAddr>,
@@ -51,10 +51,10 @@ impl NetLink {
         let endpoint = shared.try_endpoint().expect("the device has an endpoint for each link");
         Self {
             shared,
-            beats: endpoint.index() == 0,
+            heartbeats: endpoint.index() == 0,
             endpoint,
             moves: shared.device.moves(),
-            errands: Emulation::new(shared.member.rank()),
+            emulation: Emulation::new(shared.member.rank()),
             unsent: 0,
             gone_seen: 0,
             bells: Vec::with_capacity(ARRIVALS),
@@ -114,11 +114,11 @@ impl NetLink {
             if shared.member.gone_count() > 0 && shared.is_shut_out(from, kind, parcel) {
                 continue;
             }
-            shared.beats.saw(&shared.member, from);
+            shared.heartbeats.saw(&shared.member, from);
             match kind {
-                Parcel::Errand => {
+                Parcel::Emulated => {
                     let serve = |asked: EmulatedRequest<'_>| serve(shared, asked);
-                    if !self.errands.handle(from, parcel, &shared.direct, serve) {
+                    if !self.emulation.handle(from, parcel, &shared.direct, serve) {
                         shared.strays.fetch_add(1, Ordering::Relaxed);
                     }
                 }
@@ -129,29 +129,30 @@ impl NetLink {
     }
 
     fn send(&mut self, just_come: bool) {
-        let Self { shared, endpoint, errands, .. } = self;
-        // On a device that takes one packet at a time, errands would take each place
-        // as it comes free; all other parcels go by the link of the beats. The
-        // waiting errands are counted in `unsent`, so a thread polls again at once.
-        if self.beats && self.unsent > 0 && shared.turned_away.swap(false, Ordering::Relaxed) {
+        let Self { shared, endpoint, emulation, .. } = self;
+        // On a device that takes one packet at a time, emulated operations would take
+        // each place as it comes free; all other parcels go by the link of the
+        // heartbeats. The waiting emulated operations are counted in `unsent`, so a
+        // thread polls again at once.
+        if self.heartbeats && self.unsent > 0 && shared.turned_away.swap(false, Ordering::Relaxed) {
             return;
         }
         let link = endpoint.index();
         // Requests to suspects wait, and do not delay requests to other ranks.
         let holds = |to| endpoint.holds(to) || shared.suspects.has(to);
-        errands.send(&shared.direct, holds, just_come, |to, bytes| {
+        emulation.send(&shared.direct, holds, just_come, |to, bytes| {
             // This is an answer: a rank that is lost needs none.
             if shared.suspects.has(to) {
                 return Sent::Lost(to);
             }
-            match shared.try_send(link, to, Parcel::Errand, bytes) {
+            match shared.try_send(link, to, Parcel::Emulated, bytes) {
                 Ok(()) => Sent::Yes,
                 Err(ParcelError::Full) => Sent::Full,
                 Err(ParcelError::Addr(AddrError::PeerLost { rank })) => Sent::Lost(rank),
                 Err(ParcelError::TooLong | ParcelError::Addr(_)) => Sent::Lost(to),
             }
         });
-        let unsent = errands.unsent();
+        let unsent = emulation.unsent();
         if unsent != self.unsent {
             // Wraps where the count shrinks: `unsent` is a sum over the links.
             shared.unsent.fetch_add(unsent.wrapping_sub(self.unsent) as u64, Ordering::Relaxed);
@@ -159,12 +160,12 @@ impl NetLink {
         }
     }
 
-    /// Sends beats that found no room before.
+    /// Sends heartbeats that found no room before.
     #[inline]
     fn help(&self) {
         let shared = self.shared;
-        if self.beats {
-            shared.beats.help(&shared.member, |to, word| shared.tell(to, word));
+        if self.heartbeats {
+            shared.heartbeats.help(&shared.member, |to, word| shared.tell(to, word));
         }
     }
 
@@ -173,9 +174,9 @@ impl NetLink {
         if count != self.gone_seen {
             self.gone_seen = count;
             let member = &self.shared.member;
-            let culprit = member.culprit().rank();
-            let lost = |rank| (!member.is_alive(rank)).then_some(culprit.unwrap_or(rank));
-            self.errands.lose(lost);
+            let first_failure = member.first_failure().rank();
+            let lost = |rank| (!member.is_alive(rank)).then_some(first_failure.unwrap_or(rank));
+            self.emulation.lose(lost);
         }
     }
 }
@@ -192,13 +193,13 @@ impl Endpoint for NetLink {
                 if posted < count {
                     break;
                 }
-            } else if self.errands.begin(next, || self.shared.joined.take(next.along)) {
+            } else if self.emulation.begin(next, || self.shared.joined.take(next.along)) {
                 taken += 1;
             } else {
                 break;
             }
         }
-        if !self.errands.is_idle() || self.unsent > 0 {
+        if !self.emulation.is_idle() || self.unsent > 0 {
             self.send(false);
         }
         taken
@@ -211,7 +212,7 @@ impl Endpoint for NetLink {
     }
 
     fn turn(&mut self, ops: &[Op], completions: &mut [Completion]) -> (usize, usize) {
-        let is_quiet = self.errands.is_idle() && self.unsent == 0;
+        let is_quiet = self.emulation.is_idle() && self.unsent == 0;
         if !is_quiet || !ops.iter().all(|op| self.moves.carries(op)) {
             return (self.post(ops), self.poll(completions));
         }
@@ -227,7 +228,7 @@ impl Endpoint for NetLink {
 
 impl NetLink {
     /// Handles what came with `count` completions of the device; returns how many
-    /// completions there are with those of errands.
+    /// completions there are with those of emulated operations.
     #[inline]
     fn polled(&mut self, count: usize, completions: &mut [Completion]) -> usize {
         self.shared.settle();
@@ -236,12 +237,12 @@ impl NetLink {
         let count = if is_sound { count } else { self.decide(count, completions) };
         let just_come = self.receive();
         self.help();
-        // Usually there are no errands, and the device is all.
-        if self.errands.is_idle() && self.unsent == 0 {
+        // Usually no operation is emulated, and the device is all.
+        if self.emulation.is_idle() && self.unsent == 0 {
             return count;
         }
         self.send(just_come);
-        count + self.errands.poll(&mut completions[count..])
+        count + self.emulation.poll(&mut completions[count..])
     }
 }
 

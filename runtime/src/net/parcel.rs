@@ -9,11 +9,11 @@ use tsumugi_core::mem::{AddrError, Rank};
 #[repr(u8)]
 pub enum Parcel {
     /// A request for an operation of the target's processor, or its answer.
-    Errand = 0,
+    Emulated = 0,
     /// Part of a message.
     Message = 1,
     /// A heartbeat.
-    Beat = 2,
+    Heartbeat = 2,
     /// The place of the sender's lanes for calls of the receiver.
     Greeting = 3,
     /// A notice that the sender's node has given up the receiver's node.
@@ -41,9 +41,9 @@ impl Parcel {
     pub(super) fn of(packet: &[u8]) -> Option<(Self, &[u8])> {
         let (kind, bytes) = packet.split_first()?;
         let kind = match kind {
-            0 => Self::Errand,
+            0 => Self::Emulated,
             1 => Self::Message,
-            2 => Self::Beat,
+            2 => Self::Heartbeat,
             3 => Self::Greeting,
             4 => Self::GivenUp,
             _ => return None,
@@ -77,8 +77,8 @@ mod tests {
 
     #[test]
     fn a_kind_is_its_byte() {
-        use Parcel::{Beat, Errand, GivenUp, Greeting, Message};
-        for kind in [Errand, Message, Beat, Greeting, GivenUp] {
+        use Parcel::{Emulated, GivenUp, Greeting, Heartbeat, Message};
+        for kind in [Emulated, Message, Heartbeat, Greeting, GivenUp] {
             assert_eq!(Parcel::of(&[kind as u8, 7, 8]), Some((kind, &[7, 8][..])));
         }
         assert_eq!(Parcel::of(&[]), None);

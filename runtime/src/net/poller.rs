@@ -19,7 +19,7 @@
 //! is free for it, and only where ranks spin at all.
 //!
 //! A device without a descriptor is looked at again after a [`Pause`]. The poller
-//! also runs the beats and the [`Pulses`].
+//! also runs the heartbeats and the [`Pulses`].
 
 use super::layer::NetLayer;
 use super::pause::{Pause, PauseStep};
@@ -37,27 +37,27 @@ use tsumugi_ult::{StartError, SystemFutex};
 
 /// The progress thread; it ends when this is dropped.
 pub(crate) struct Poller {
-    far: Arc<NetLayer>,
+    net: Arc<NetLayer>,
     /// The thread ends when this pipe is closed.
     stop: Option<PipeWriter>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Poller {
-    pub(crate) fn start(far: &Arc<NetLayer>) -> Result<Self, Error> {
+    pub(crate) fn start(net: &Arc<NetLayer>) -> Result<Self, Error> {
         let failed = |error| StartError::Thread(0, error);
         let (stopped, stop) = io::pipe().map_err(failed)?;
-        let own = far.clone();
-        let builder = thread::Builder::new().name("tsumugi-far".into());
+        let own = net.clone();
+        let builder = thread::Builder::new().name("tsumugi-net".into());
         let thread = builder.spawn(move || watch(&own, stopped.as_raw_fd(), &stopped));
-        Ok(Self { far: far.clone(), stop: Some(stop), thread: Some(thread.map_err(failed)?) })
+        Ok(Self { net: net.clone(), stop: Some(stop), thread: Some(thread.map_err(failed)?) })
     }
 }
 
 impl Drop for Poller {
     fn drop(&mut self) {
         self.stop = None;
-        self.far.wake_watch();
+        self.net.wake_watch();
         if let Some(thread) = self.thread.take() {
             // The thread has contained all panics.
             let _ = thread.join();
@@ -65,9 +65,9 @@ impl Drop for Poller {
         // Other nodes must get the report of deaths here before the connections of
         // this rank close, because this rank may be ending because of such a death.
         let until = Instant::now() + FAREWELL;
-        while self.far.shared().beats.is_due() && Instant::now() < until {
-            self.far.turn();
-            self.far.beat();
+        while self.net.shared().heartbeats.is_due() && Instant::now() < until {
+            self.net.turn();
+            self.net.heartbeat();
         }
     }
 }
@@ -85,10 +85,10 @@ impl NetLayer {
         self.shared().asleep.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Sends a beat if it is time, and gives up silent nodes.
-    fn beat(&self) {
+    /// Sends a heartbeat if it is time, and gives up silent nodes.
+    fn heartbeat(&self) {
         let shared = self.shared();
-        for lost in shared.beats.round(&shared.member, |to, word| shared.tell(to, word)) {
+        for lost in shared.heartbeats.round(&shared.member, |to, word| shared.tell(to, word)) {
             shared.say_silent(&lost);
         }
     }
@@ -124,22 +124,22 @@ impl NetLayer {
     }
 }
 
-fn watch(far: &NetLayer, stopped: RawFd, _open: &io::PipeReader) {
+fn watch(net: &NetLayer, stopped: RawFd, _open: &io::PipeReader) {
     affinity::sleep_exactly();
-    let shared = far.shared();
+    let shared = net.shared();
     let links = 0..shared.device.endpoints();
     let events: Option<Vec<RawFd>> = links.clone().map(|link| shared.device.event(link)).collect();
     let (mut polls, mut pause) = (shared.polls.load(Ordering::Relaxed), Pause::new());
     let (mut patience, mut yields) = (LINGER, 0);
     let (mut rest, mut napped) = (NAP, Duration::ZERO);
     let mut was_ended = false;
-    let mut pulses = Pulses::new(&shared.member, shared.beats.limit());
+    let mut pulses = Pulses::new(&shared.member, shared.heartbeats.limit());
     loop {
         let now = shared.polls.load(Ordering::Relaxed);
         // The worker that has ended the nap polls no more, but it did until then.
         let was_called = std::mem::take(&mut was_ended);
         if std::mem::replace(&mut polls, now) != now && !was_called {
-            was_ended = nap(far, rest);
+            was_ended = nap(net, rest);
             napped += rest;
             rest = if was_ended { NAP } else { (rest * 2).min(NAP_MAX) };
             pause.restart();
@@ -148,12 +148,12 @@ fn watch(far: &NetLayer, stopped: RawFd, _open: &io::PipeReader) {
             }
         } else {
             rest = NAP;
-            // The beats wait meanwhile.
+            // The heartbeats wait meanwhile.
             let mut look = || match &events {
-                Some(_) => far.watch_turn(),
+                Some(_) => net.watch_turn(),
                 None => {
                     let start = Instant::now();
-                    let came = far.watch_turn();
+                    let came = net.watch_turn();
                     // Relaxed: it only decides whether the poller lingers.
                     let may_linger = shared.rounds > 0 && shared.asleep.load(Ordering::Relaxed) > 0;
                     if came {
@@ -163,19 +163,19 @@ fn watch(far: &NetLayer, stopped: RawFd, _open: &io::PipeReader) {
                 }
             };
             let turns = (0..TURNS).take_while(|_| look()).count();
-            let limit = shared.beats.until_next();
+            let limit = shared.heartbeats.until_next();
             match &events {
                 _ if turns == TURNS => {}
                 Some(events) if links.clone().all(|link| shared.arm(link)) => {
                     // For packets that came between the last look and the arming.
                     yields = 0;
-                    if !far.watch_turn() && !far.has_unsent() {
+                    if !net.watch_turn() && !net.has_unsent() {
                         let start = Instant::now();
                         if sleep_on(events, stopped, limit) && shared.spins {
                             let soon = start.elapsed() < patience;
                             patience = if soon { patience * 2 } else { LINGER };
                             patience = patience.min(LINGER_MAX);
-                            linger(far, patience);
+                            linger(net, patience);
                         }
                     }
                 }
@@ -184,13 +184,13 @@ fn watch(far: &NetLayer, stopped: RawFd, _open: &io::PipeReader) {
                     thread::yield_now();
                     yields = if turns > 0 { 0 } else { yields + 1 };
                 }
-                Some(_) => _ = nap(far, NAP),
+                Some(_) => _ = nap(net, NAP),
                 None => _ = sleep_on(&[], stopped, pause.take().min(limit)),
             }
         }
         napped = Duration::ZERO;
-        far.beat();
-        far.end_held_off(&mut pulses);
+        net.heartbeat();
+        net.end_held_off(&mut pulses);
         if has_stopped(stopped) {
             return;
         }
@@ -199,24 +199,24 @@ fn watch(far: &NetLayer, stopped: RawFd, _open: &io::PipeReader) {
 
 /// Leaves the device to the workers that poll, for a while. Returns whether a worker
 /// has ended the nap.
-fn nap(far: &NetLayer, limit: Duration) -> bool {
-    let word = far.nap_word();
+fn nap(net: &NetLayer, limit: Duration) -> bool {
+    let word = net.nap_word();
     // The lowest bit: the poller naps.
     let before = word.fetch_or(1, Ordering::SeqCst) | 1;
     SystemFutex.wait(word, before, Some(limit));
     word.fetch_and(!1, Ordering::SeqCst) != before
 }
 
-/// Polls for a while, or until workers poll, or a beat is due.
-fn linger(far: &NetLayer, patience: Duration) {
-    let shared = far.shared();
+/// Polls for a while, or until workers poll, or a heartbeat is due.
+fn linger(net: &NetLayer, patience: Duration) {
+    let shared = net.shared();
     let polls = shared.polls.load(Ordering::Relaxed);
     let mut called = Instant::now();
-    let end = called + shared.beats.until_next();
+    let end = called + shared.heartbeats.until_next();
     while shared.asleep.load(Ordering::Relaxed) > 0 && shared.polls.load(Ordering::Relaxed) == polls
     {
         // Reading the clock takes half as long as a look.
-        let came = (0..LOOKS).filter(|_| far.watch_turn()).count() > 0;
+        let came = (0..LOOKS).filter(|_| net.watch_turn()).count() > 0;
         let now = Instant::now();
         if came {
             called = now;
@@ -247,7 +247,7 @@ fn has_stopped(stopped: RawFd) -> bool {
     unsafe { libc::poll(&mut fd, 1, 0) > 0 }
 }
 
-/// How long the last beats of this rank may wait for room.
+/// How long the last heartbeats of this rank may wait for room.
 const FAREWELL: Duration = Duration::from_millis(100);
 const TURNS: usize = 64;
 /// Yields in a row after looks that found nothing.
@@ -255,7 +255,7 @@ const YIELDS: u32 = 256;
 const NAP: Duration = Duration::from_micros(200);
 /// A worker that stops polling to compute is noticed after this long at most.
 const NAP_MAX: Duration = Duration::from_micros(800);
-/// Naps in a row after which the beats are looked after.
+/// Naps in a row after which the heartbeats are looked after.
 const NAPS_MAX: Duration = Duration::from_millis(5);
 const LOOKS: u32 = 8;
 const LINGER: Duration = Duration::from_micros(100);

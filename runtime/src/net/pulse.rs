@@ -104,16 +104,16 @@ impl LastPulse {
         let late = now.wrapping_sub(self.looked).saturating_sub(LOOK);
         self.looked = now;
         let mut still = Vec::new();
-        for ((place, seat), count) in self.neighbours.iter_mut().enumerate().zip(counts) {
-            if count == 0 || count != seat.count {
-                *seat = RankPulse { count, at: now, looks: 0 };
+        for ((place, pulse), count) in self.neighbours.iter_mut().enumerate().zip(counts) {
+            if count == 0 || count != pulse.count {
+                *pulse = RankPulse { count, at: now, looks: 0 };
                 continue;
             }
-            seat.at = seat.at.wrapping_add(late);
-            seat.looks = seat.looks.saturating_add(1);
-            let silence = now.wrapping_sub(seat.at).cast_signed();
-            if silence >= self.given_up.cast_signed() && seat.looks >= LOOKS {
-                *seat = RankPulse { count, at: now, looks: 0 };
+            pulse.at = pulse.at.wrapping_add(late);
+            pulse.looks = pulse.looks.saturating_add(1);
+            let silence = now.wrapping_sub(pulse.at).cast_signed();
+            if silence >= self.given_up.cast_signed() && pulse.looks >= LOOKS {
+                *pulse = RankPulse { count, at: now, looks: 0 };
                 still.push(place);
             }
         }

@@ -16,15 +16,15 @@ impl NetLayer {
         self.fetches().come.load(Ordering::Relaxed)
     }
 
-    /// Makes a beat due, as if the poller had found no room for it.
-    pub fn miss_beat(&self) {
+    /// Makes a heartbeat due, as if the poller had found no room for it.
+    pub fn miss_heartbeat(&self) {
         let shared = self.shared();
-        shared.beats.round(&shared.member, |_, _| false);
+        shared.heartbeats.round(&shared.member, |_, _| false);
     }
 
-    /// Whether a beat is due that was not sent.
-    pub fn owes_beat(&self) -> bool {
-        self.shared().beats.is_due()
+    /// Whether a heartbeat is due that was not sent.
+    pub fn owes_heartbeat(&self) -> bool {
+        self.shared().heartbeats.is_due()
     }
 
     /// Declares a rank of another node lost, as if it had been silent for too long.

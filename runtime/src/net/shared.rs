@@ -55,8 +55,8 @@ pub(super) struct NetShared {
     pub(super) bounced: AtomicU64,
     /// Emulated operations and answers that wait for room, of all links.
     pub(super) unsent: AtomicU64,
-    /// A packet of another kind than errands has found no room: the next room is for
-    /// it.
+    /// A packet of another kind than emulated operations has found no room: the next
+    /// room is for it.
     pub(super) turned_away: AtomicBool,
     /// Whether a thread that waits for an operation polls all the time.
     pub(super) spins: bool,
@@ -64,7 +64,7 @@ pub(super) struct NetShared {
     pub(super) rounds: u32,
     /// A caller polls for the end of its operation.
     pub(super) is_looked_for: AtomicBool,
-    pub(super) beats: Heartbeats,
+    pub(super) heartbeats: Heartbeats,
     /// Ranks that seem lost, until the launcher reports which rank died first.
     pub(super) suspects: Suspects,
     /// The source of the other ranks' cards.
@@ -96,8 +96,8 @@ impl NetShared {
         match sent {
             Ok(()) => Ok(()),
             Err(PacketError::Full) => {
-                if kind != Parcel::Errand {
-                    // Relaxed: a hint to the link that sends errands next.
+                if kind != Parcel::Emulated {
+                    // Relaxed: a hint to the link that sends emulated operations next.
                     self.turned_away.store(true, Ordering::Relaxed);
                 }
                 Err(ParcelError::Full)
@@ -111,12 +111,12 @@ impl NetShared {
         }
     }
 
-    /// Sends a beat or a notice. Returns whether it was sent, or cannot be sent
+    /// Sends a heartbeat or a notice. Returns whether it was sent, or cannot be sent
     /// ever.
     pub(super) fn tell(&self, to: Rank, word: HeartbeatPacket<'_>) -> bool {
         match word {
-            HeartbeatPacket::Beat(bytes) => {
-                self.try_send(0, to, Parcel::Beat, bytes) != Err(ParcelError::Full)
+            HeartbeatPacket::Heartbeat(bytes) => {
+                self.try_send(0, to, Parcel::Heartbeat, bytes) != Err(ParcelError::Full)
             }
             HeartbeatPacket::GivenUp(bytes) => {
                 // The device must have marked the rank as dead.
@@ -133,7 +133,7 @@ impl NetShared {
         if self.member.is_alive(from) {
             return false;
         }
-        self.beats.saw_late(&self.member, from);
+        self.heartbeats.saw_late(&self.member, from);
         if kind == Parcel::GivenUp {
             self.given_up(from, bytes);
         }
@@ -144,7 +144,7 @@ impl NetShared {
     /// Handles a notice that another node has given this one up. Returns whether it
     /// is well formed.
     fn given_up(&self, by: Rank, bytes: &[u8]) -> bool {
-        let Some(verdict) = self.beats.told(&self.member, by, bytes) else { return false };
+        let Some(verdict) = self.heartbeats.told(&self.member, by, bytes) else { return false };
         let after = heartbeat::parse_told(bytes);
         if let (SilenceVerdict::Ends, Some(after)) = (verdict, after) {
             let (own, seconds) = (self.member.rank(), f64::from(after) / 1000.0);
@@ -165,7 +165,7 @@ impl NetShared {
 
     /// Prints the names of ranks that were lost by silence.
     pub(super) fn say_silent(&self, ranks: &[Rank]) {
-        let limit = self.beats.given_up_after().as_secs_f64();
+        let limit = self.heartbeats.given_up_after().as_secs_f64();
         self.say(ranks, Some(format!("after {limit} s of silence")));
     }
 
@@ -196,8 +196,8 @@ impl NetShared {
                 callback(|| handle(from, bytes));
                 true
             }
-            (None, Parcel::Beat) => {
-                let news = self.beats.heard(&self.member, from, bytes);
+            (None, Parcel::Heartbeat) => {
+                let news = self.heartbeats.heard(&self.member, from, bytes);
                 if let Some(news) = &news {
                     self.say(news, None);
                 }
@@ -232,26 +232,26 @@ impl NetShared {
         failure: Option<DeviceFailure>,
     ) -> Option<AddrError> {
         let AddrError::PeerLost { rank } = error else { return Some(error) };
-        let culprit = self.member.culprit();
-        if culprit.is_awaited() {
+        let first_failure = self.member.first_failure();
+        if first_failure.is_awaited() {
             self.suspects.add(rank, failure);
             return None;
         }
-        let culprit = culprit.rank();
+        let first_failure = first_failure.rank();
         let is_news = !self.member.is_near(rank) && self.member.declare_lost(rank);
-        if is_news && culprit.is_none() {
+        if is_news && first_failure.is_none() {
             let untold = || self.cards.why(rank).map(|why| why.to_string());
             let why = failure.map(|failure| failure.to_string()).or_else(untold);
             self.say(&[rank], why);
         }
-        Some(culprit.map_or(error, |rank| AddrError::PeerLost { rank }))
+        Some(first_failure.map_or(error, |rank| AddrError::PeerLost { rank }))
     }
 
     /// Declares peers lost that were suspected while the launcher's report was
     /// awaited, if that has come, or its time is over.
     #[inline]
     pub(super) fn settle(&self) {
-        if self.suspects.has_some() && !self.member.culprit().is_awaited() {
+        if self.suspects.has_some() && !self.member.first_failure().is_awaited() {
             for (rank, failure) in self.suspects.take() {
                 self.note(AddrError::PeerLost { rank }, failure);
             }
@@ -290,9 +290,9 @@ impl NetShared {
         for gone in self.member.gone().skip(*seen) {
             *seen += 1;
             match gone {
-                Gone::Rank(rank) => self.mark_gone(rank, self.beats.is_told()),
+                Gone::Rank(rank) => self.mark_gone(rank, self.heartbeats.is_told()),
                 Gone::Node(node) => {
-                    let is_told = self.beats.is_told_of(&self.member, node);
+                    let is_told = self.heartbeats.is_told_of(&self.member, node);
                     self.member
                         .nodes()
                         .ranks_of(node)

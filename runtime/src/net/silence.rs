@@ -28,14 +28,14 @@ use tsumugi_core::mutate;
 /// Times that follow from the limit, all in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Rule {
-    /// From one beat to the next.
-    pub beat: u32,
+    /// From one heartbeat to the next.
+    pub interval: u32,
     /// A node that was silent for this long is late: from then on every packet
     /// counts.
     pub late: u32,
     /// A node that was silent for this long is given up.
     pub given_up: u32,
-    /// The same for a node of which no beat has come yet: nodes start at different
+    /// The same for a node of which no heartbeat has come yet: nodes start at different
     /// times.
     pub start: u32,
 }
@@ -66,7 +66,7 @@ enum PeerState {
     Here {
         looks: u8,
     },
-    /// Given up; the next notice is sent after `1 << step` beats.
+    /// Given up; the next notice is sent after `1 << step` heartbeats.
     GivenUp {
         step: u8,
     },
@@ -76,8 +76,8 @@ enum PeerState {
 /// The actions that are due.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct SilenceRound {
-    /// A beat is due.
-    pub is_beat: bool,
+    /// A heartbeat is due.
+    pub is_heartbeat: bool,
     /// A node is late, so packets and looks at the device count.
     pub is_late: bool,
     /// Nodes that are given up from now on.
@@ -98,8 +98,8 @@ impl Rule {
     pub(super) fn new(limit: Duration) -> Self {
         let limit = u32::try_from(limit.as_millis()).unwrap_or(u32::MAX).clamp(LEAST, MOST);
         let given_up = limit + limit / 2;
-        let beat = (limit / 16).clamp(LEAST / 10, BEAT_MAX);
-        Self { beat, late: 4 * beat, given_up, start: given_up.max(START) }
+        let interval = (limit / 16).clamp(LEAST / 10, INTERVAL_MAX);
+        Self { interval, late: 4 * interval, given_up, start: given_up.max(START) }
     }
 }
 
@@ -123,7 +123,7 @@ impl Silence {
     /// Makes the state of node `own` of `nodes` nodes at the time `now`.
     pub(super) fn new(own: u32, nodes: usize, rule: Rule, now: u32) -> Self {
         // At first a node has a longer time, in which all nodes start; its first
-        // beat ends that.
+        // heartbeat ends that.
         let at = now.wrapping_add(rule.start - rule.given_up);
         let peers = vec![WatchedPeer { at, state: PeerState::Here { looks: 0 } }; nodes].into();
         Self { own, rule, peers, looked: now, next: now }
@@ -134,14 +134,14 @@ impl Silence {
         u32::try_from(since(self.next, now)).unwrap_or(0).min(LOOK)
     }
 
-    /// Makes the next round beat.
+    /// Makes the next round send heartbeats.
     pub(super) fn hurry(&mut self, now: u32) {
         self.next = now;
     }
 
-    /// Handles a beat. It shows that the node's poller has begun, so from now on the
-    /// node's silence counts, even before the grace time is over.
-    pub(super) fn hears_beat(&mut self, node: u32, now: u32) {
+    /// Handles a heartbeat. It shows that the node's poller has begun, so from now on
+    /// the node's silence counts, even before the grace time is over.
+    pub(super) fn hears_heartbeat(&mut self, node: u32, now: u32) {
         self.hears(node, now);
         if let Some(peer) = self.peers.get_mut(node as usize)
             && let PeerState::Here { .. } = peer.state
@@ -152,7 +152,7 @@ impl Silence {
 
     /// Handles any packet of a node's first rank.
     pub(super) fn hears(&mut self, node: u32, now: u32) {
-        let beat = self.rule.beat;
+        let interval = self.rule.interval;
         let Some(peer) = self.peers.get_mut(node as usize) else { return };
         match peer.state {
             PeerState::Here { .. } if since(now, peer.at) > 0 => {
@@ -160,8 +160,9 @@ impl Silence {
             }
             // The node is back, and may not have got the notice yet.
             PeerState::GivenUp { .. } => mutate!("silence_taken_back":
-                peer.hurry_notice(now.wrapping_add(beat))
-                => *peer = WatchedPeer { at: now, state: PeerState::Here { looks: 0 } }),
+                peer.hurry_notice(now.wrapping_add(interval))
+                => *peer = WatchedPeer { at: now, state: PeerState::Here { looks: 0 } }
+            ),
             _ => {}
         }
     }
@@ -197,25 +198,25 @@ impl Silence {
             }
         }
         let mut round =
-            SilenceRound { is_beat: since(now, self.next) >= 0, ..SilenceRound::default() };
-        if round.is_beat {
-            self.next = now.wrapping_add(self.rule.beat);
+            SilenceRound { is_heartbeat: since(now, self.next) >= 0, ..SilenceRound::default() };
+        if round.is_heartbeat {
+            self.next = now.wrapping_add(self.rule.interval);
         }
-        let Rule { beat, late, given_up, .. } = self.rule;
+        let Rule { interval, late, given_up, .. } = self.rule;
         for (node, peer) in (0..).zip(&mut self.peers).filter(|(node, _)| *node != self.own) {
             match peer.state {
                 PeerState::Here { looks } => {
                     let silence = since(now, peer.at);
                     round.is_late |= silence >= late.cast_signed();
                     if silence >= given_up.cast_signed() && looks >= LOOKS {
-                        let at = now.wrapping_add(beat);
+                        let at = now.wrapping_add(interval);
                         *peer = WatchedPeer { at, state: PeerState::GivenUp { step: 0 } };
                         round.given_up.push(node);
                         mutate!("silence_untold": round.told.push(node) => ());
                     }
                 }
                 PeerState::GivenUp { step } if since(now, peer.at) >= 0 => {
-                    let (pause, step) = (beat << step, (step + 1).min(STEP_MAX));
+                    let (pause, step) = (interval << step, (step + 1).min(STEP_MAX));
                     *peer = WatchedPeer {
                         at: now.wrapping_add(pause),
                         state: PeerState::GivenUp { step },
@@ -251,7 +252,7 @@ fn since(now: u32, then: u32) -> i32 {
     now.wrapping_sub(then).cast_signed()
 }
 
-const BEAT_MAX: u32 = 250;
+const INTERVAL_MAX: u32 = 250;
 const START: u32 = 10_000;
 /// Milliseconds between two looks of a node that is not stopped.
 pub(super) const LOOK: u32 = 100;

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! The thread that detects the failure holds the lock of the device, or that of the
-//! beats, so it must not wait for the report: each thread that polls looks whether
+//! heartbeats, so it must not wait for the report: each thread that polls looks whether
 //! the report has come.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

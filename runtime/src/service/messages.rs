@@ -17,6 +17,6 @@ mod wait;
 mod begin;
 
 pub use drive::{Messages, Under};
-pub use footprint::{far_footprint, footprint, tables_bytes};
+pub use footprint::{footprint, net_footprint, tables_bytes};
 pub use label::{Received, Source, Tags, pattern};
 pub(crate) use wire::MessageLanes;

@@ -65,7 +65,7 @@ impl PageEngine {
     fn bring(&self, page: PageId, to: Rank) -> Result<(bool, Option<RetiredFrame>), ArrayError> {
         let mut tries = 0;
         loop {
-            let own = Relocation::to(self.book, to, self.runtime.rank(), page);
+            let own = Relocation::to(self.layout, to, self.runtime.rank(), page);
             let copy = |PageCopy { from, to }| self.copy(from, to).map(|()| 0);
             match drive(own, &mut self.driver(), copy)? {
                 MoveOutcome::Done { has_moved, retired } => return Ok((has_moved, retired)),
@@ -74,7 +74,7 @@ impl PageEngine {
             // Other movers free frames that pages have left, when no rank reads
             // them any more.
             if tries == FULL_TRIES {
-                return Err(ArrayError::Full { room: self.book.shape().frames });
+                return Err(ArrayError::Full { room: self.layout.shape().frames });
             }
             tries += 1;
             tsumugi_ult::sleep(NAP);
@@ -86,9 +86,9 @@ impl PageEngine {
         if retired.is_empty() {
             return Ok(());
         }
-        drive(GracePeriod::new(self.book), &mut self.driver(), |never| match never {})?;
+        drive(GracePeriod::new(self.layout), &mut self.driver(), |never| match never {})?;
         for RetiredFrame { owner, frame } in retired.drain(..) {
-            let (bits, bit) = self.book.bit(owner, frame);
+            let (bits, bit) = self.layout.bit(owner, frame);
             match self.carry(&Op::atomic(Kind::FetchAnd, bits, !bit)) {
                 // The frames of a dead rank are gone with it.
                 Ok(_) | Err(AddrError::PeerLost { .. }) => {}
@@ -101,7 +101,7 @@ impl PageEngine {
     /// Copies all bytes of a page into a frame.
     fn copy(&self, from: RemoteAddr, to: RemoteAddr) -> Result<(), AddrError> {
         let (from, to) = (self.words.real(from), self.words.real(to));
-        let bytes = self.book.shape().page_bytes;
+        let bytes = self.layout.shape().page_bytes;
         // Release: pairs with the acquire fence of a hit that reads the frame for
         // its former page. A reader that sees any byte of this copy also sees that
         // the header was marked.

@@ -19,13 +19,13 @@ fn a_thread_that_polls_does_not_wait_for_the_launcher() {
         let words = rt.share::<u64>(2)?;
         rt.barrier()?;
         if rt.rank() == Rank(0) {
-            let culprit = node.member().culprit();
-            culprit.expect_within(Duration::from_secs(60));
-            node.far().expect("of several nodes").give_up(Rank(1));
+            let first_failure = node.member().first_failure();
+            first_failure.expect_within(Duration::from_secs(60));
+            node.net().expect("of several nodes").give_up(Rank(1));
             let (lost, sound) = (words.at(Rank(1), 0), words.at(Rank(2), 0));
             // A get that had begun before would end at once.
             rt.get(sound)?;
-            // Carried out by the device, by an errand, and by the device.
+            // Carried out by the device, by an emulated operation, and by the device.
             let fails = [
                 rt.spawn(move |rt| rt.get(lost).map(drop)),
                 rt.spawn(move |rt| rt.fetch_add(lost, 1).map(drop)),
@@ -35,7 +35,7 @@ fn a_thread_that_polls_does_not_wait_for_the_launcher() {
                 rt.fetch_add(sound, 1)?;
             }
             // The report: rank 2 died first, and rank 1 ended because of that.
-            assert!(culprit.is_awaited() && culprit.tell(Rank(2)));
+            assert!(first_failure.is_awaited() && first_failure.tell(Rank(2)));
             for ended in fails {
                 let who = AddrError::PeerLost { rank: Rank(2) };
                 assert_eq!(ended.join().expect("no ULT panics"), Err(who));

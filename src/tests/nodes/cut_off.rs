@@ -16,18 +16,18 @@ fn a_ult_that_is_cut_off_while_it_polls_lets_others_poll() {
         let words = rt.share::<u64>(1)?;
         rt.barrier()?;
         if rt.rank() == Rank(0) {
-            let far = weather.nodes[0].far().expect("of two nodes");
+            let net = weather.nodes[0].net().expect("of two nodes");
             let (theirs, word) = (rt.clone(), words.at(Rank(1), 0));
             // The worker of this test polls for the other rank, too.
             cut_off(move || {
                 let _ = theirs.fetch_add(word, 1);
             });
-            assert!(!far.is_looked_for(), "the flag of the poller is still set");
+            assert!(!net.is_looked_for(), "the flag of the poller is still set");
             while rt.get(word)? == 0 {
                 Here.yield_now();
             }
             (0..POLLS).for_each(|_| Here.yield_now());
-            assert_eq!(far.in_flight(), 0, "the operation keeps its tag");
+            assert_eq!(net.in_flight(), 0, "the operation keeps its tag");
         }
         Ok(())
     });

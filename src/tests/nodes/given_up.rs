@@ -13,7 +13,7 @@ use tsumugi_ult::Here;
 fn packets_of_a_rank_that_was_given_up_are_refused() {
     let (stage, handled) = (Arc::new(AtomicU32::new(0)), Arc::new(Mutex::new(0)));
     run_each(&[1, 2], Some(3 * ROUNDS), move |rt, weather| {
-        let far = weather.nodes[rt.rank().0 as usize].far().expect("of two nodes");
+        let net = weather.nodes[rt.rank().0 as usize].net().expect("of two nodes");
         let words = rt.share::<u64>(2)?;
         let (word, sum) = (words.at(Rank(0), 0), words.at(Rank(0), 1));
         let count = handled.clone();
@@ -29,13 +29,13 @@ fn packets_of_a_rank_that_was_given_up_are_refused() {
             }
         };
         if rt.rank() == Rank(0) {
-            far.give_up(Rank(1));
-            let before = far.strays();
+            net.give_up(Rank(1));
+            let before = net.strays();
             stage.store(1, Ordering::SeqCst);
             until(2);
             assert_eq!((rt.get(word)?, rt.get(sum)?), (0, 0));
             assert_eq!(*handled.lock().unwrap(), 0, "a request was handled");
-            assert!(far.strays() > before, "the other rank has sent nothing");
+            assert!(net.strays() > before, "the other rank has sent nothing");
             return Ok(());
         }
         until(1);
@@ -44,7 +44,7 @@ fn packets_of_a_rank_that_was_given_up_are_refused() {
         let add = rt.spawn(move |rt| rt.fetch_add(sum, 7).map(drop));
         let call = rt.spawn(|rt| rt.call(Rank(0), 5, &[1]).map(drop));
         (0..POLLS).for_each(|_| Here.yield_now());
-        far.give_up(Rank(0));
+        net.give_up(Rank(0));
         let lost = AddrError::PeerLost { rank: Rank(0) };
         for ended in [put.join(), add.join()] {
             assert_eq!(ended.expect("no ULT panics"), Err(lost));

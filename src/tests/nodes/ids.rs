@@ -60,9 +60,9 @@ fn errors_name_the_rank_that_is_lost() {
             for to in [Rank(5), met] {
                 rt.comm().send(to, 7, &[1])?;
             }
-            let far = weather.nodes[0].far().expect("of several nodes");
+            let net = weather.nodes[0].net().expect("of several nodes");
             for lost in [met, unmet] {
-                far.give_up(lost);
+                net.give_up(lost);
                 // The messages hear of the loss at a later poll.
                 let error = loop {
                     match rt.comm().send(lost, 7, &[1]) {
@@ -75,14 +75,14 @@ fn errors_name_the_rank_that_is_lost() {
                 assert_eq!(received.map(drop), Err(MessageError::PeerLost { rank: lost }));
                 let called = rt.call(lost, 9, &[]).map(drop);
                 let error = CallError::PeerLost { rank: lost };
-                assert_eq!(called.unwrap_err().to_string(), Error::from(error).to_string());
+                assert_eq!(called.unwrap_err().to_string(), error.to_string());
             }
             let none = Rank(6);
             let sent = rt.comm().send(none, 7, &[1]);
             assert_eq!(sent, Err(MessageError::NoSuchRank { rank: none, size: 6 }));
             let called = rt.call(none, 9, &[]).map(drop);
-            let error = AddrError::NoSuchRank { rank: none, size: 6 };
-            assert_eq!(called.unwrap_err().to_string(), Error::from(error).to_string());
+            let error = Error::Addr(AddrError::NoSuchRank { rank: none, size: 6 });
+            assert_eq!(called.unwrap_err().to_string(), error.to_string());
         }
         // SeqCst: the ranks are ULTs of one worker.
         ended.fetch_add(1, Ordering::SeqCst);

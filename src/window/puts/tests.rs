@@ -26,7 +26,7 @@ impl Puts {
 }
 
 /// Runs `main` as rank 0 of two, with a window that treats its puts as far.
-fn far(design: Design, main: impl Fn(Window<u64>) -> Result<(), Error> + Sync) {
+fn on_two_nodes(design: Design, main: impl Fn(Window<u64>) -> Result<(), Error> + Sync) {
     let ended = Config::default().run_ranks(2, |rt| {
         let mut window = rt.window_by::<u64>(design, 1)?;
         if rt.rank() == Rank(0) {
@@ -45,7 +45,7 @@ fn inner(window: &mut Window<u64>) -> &mut WindowInner {
 #[test]
 fn a_lock_is_not_released_before_its_puts_have_landed() {
     for design in Design::ALL {
-        far(design, |window| {
+        on_two_nodes(design, |window| {
             for want in WANTS {
                 for failed in [None, Some(AddrError::PeerLost { rank: TARGET })] {
                     released_late(&window, want, failed);
@@ -78,7 +78,7 @@ fn released_late(window: &Window<u64>, want: Want, failed: Option<AddrError>) {
 
 #[test]
 fn a_lock_of_all_targets_that_fails_releases_those_it_holds() {
-    far(Design::Each, |mut window| {
+    on_two_nodes(Design::Each, |mut window| {
         // As if a third rank were gone.
         inner(&mut window).ranks = 3;
         let error = window.lock_all().map(drop).unwrap_err();
@@ -98,7 +98,7 @@ fn a_lock_of_all_targets_that_fails_releases_those_it_holds() {
 fn a_queue_node_is_returned_after_each_wait() {
     // For each want, more rounds than a rank has nodes.
     const ROUNDS: usize = 3 * 300;
-    far(Design::Each, |window| {
+    on_two_nodes(Design::Each, |window| {
         for round in 0..ROUNDS {
             let want = WANTS[round % 3];
             let hold = window.exclusive(TARGET).unwrap();

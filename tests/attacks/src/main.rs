@@ -56,11 +56,16 @@
 //! | 49, 50 | a handler that panics or blocks | `handlers_that_panic`, `handlers_that_block` |
 //! | 51 | a heap that outlives its job | `tests/global_heap.rs: thread_locals_are_dropped_with_their_threads` |
 //! | 52 | a fork on a ULT's stack, on the worker's, and after the job | `forks_on_any_stack` |
+//! | 53, 54 | memory and handles of another rank or an earlier job | `buffers_of_another_rank`, `buffers_of_an_earlier_job`, `memory_of_another_rank_registered`, `communicators_of_another_rank` |
+//! | 55, 56 | handlers that call, sleep or set handlers when they are dropped | `handlers_that_call_when_dropped`, `handlers_set_when_a_job_ends` |
+//! | 57 | messages of threads that wait when their job ends | `threads_that_wait_when_their_job_ends`, `threads_that_exchange_when_their_job_ends`, `threads_of_a_rank_that_panics` |
+//! | 58, 59 | ranks that do not exist, and more ranks than there can be | `pages_for_ranks_that_do_not_exist`, `more_ranks_than_a_job_has` |
 
 #![forbid(unsafe_code)]
 
 mod cut_off;
 mod edges;
+mod foreign;
 mod handles;
 mod keys;
 mod panics;
@@ -78,6 +83,7 @@ type Attack = (&'static str, fn());
 const ALL: &[&[Attack]] = &[
     cut_off::ALL,
     edges::ALL,
+    foreign::ALL,
     handles::ALL,
     keys::ALL,
     panics::ALL,

@@ -41,6 +41,17 @@ ends! {
     futures_dropped_half_way: Held,
     forged_addresses: Held,
     forged_global_addresses: Held,
+    buffers_of_another_rank: Held,
+    buffers_of_an_earlier_job: Held,
+    memory_of_another_rank_registered: Held,
+    communicators_of_another_rank: Held,
+    handlers_that_call_when_dropped: Held,
+    handlers_set_when_a_job_ends: Held,
+    pages_for_ranks_that_do_not_exist: Held,
+    threads_that_wait_when_their_job_ends: Held,
+    threads_that_exchange_when_their_job_ends: Held,
+    threads_of_a_rank_that_panics: Held,
+    more_ranks_than_a_job_has: Held,
     callbacks_that_panic: Held,
     callbacks_that_block: Held,
     wakers_that_panic: Held,
@@ -153,7 +164,7 @@ fn each_row_of_the_table_has_a_program() {
             assert!(is_there, "{row}: there is no {name}");
         }
     }
-    assert_eq!(last, 52);
+    assert_eq!(last, 59);
 }
 
 #[test]

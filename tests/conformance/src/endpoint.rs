@@ -159,7 +159,7 @@ pub fn errors_are_completions<F: Fixture>() {
     let done = run(&mut endpoint, &ops);
     let result = |op: &Op| done.iter().find(|done| done.tag == op.tag).unwrap().result;
     assert!(result(&ops[0]).is_ok() && result(&ops[3]).is_ok());
-    let range = AddrError::OutOfRange { addr: outside, bytes: 8, region_bytes: 64 };
+    let range = AddrError::OutOfRange { addr: outside, bytes: 8, region_bytes: Some(64) };
     assert_eq!(result(&ops[1]), Err(range));
     assert_eq!(result(&ops[2]), Err(AddrError::NoSuchRank { rank: Rank(9), size: 2 }));
 }

@@ -168,10 +168,10 @@ pub fn a_range_outside_is_refused<F: Fixture>() {
     {
         let addr = at(PEER, &peer, offset);
         let refused = execute(memory, &Op::put(here(&own, 0), addr, bytes));
-        assert_eq!(refused, Err(AddrError::OutOfRange { addr, bytes, region_bytes: 64 }));
+        assert_eq!(refused, Err(AddrError::OutOfRange { addr, bytes, region_bytes: Some(64) }));
     }
     let local = execute(memory, &Op::put(here(&own, 60), at(PEER, &peer, 0), 8));
-    assert!(matches!(local, Err(AddrError::OutOfRange { bytes: 8, region_bytes: 64, .. })));
+    assert!(matches!(local, Err(AddrError::OutOfRange { bytes: 8, region_bytes: Some(64), .. })));
 }
 
 /// A key ends with its region, also when the slot has a new region.

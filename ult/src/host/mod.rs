@@ -22,3 +22,40 @@ pub(crate) use bare::*;
 pub use bare::{Host, NoThreads, set_host};
 #[cfg(feature = "std")]
 pub(crate) use os::*;
+
+/// Runs `f`. A panic of it ends here: the panic hook has reported it. The panic's
+/// payload may panic when it is dropped, and so may the payload of that panic, which
+/// is leaked.
+pub(crate) fn contain(f: impl FnOnce()) {
+    if let Err(panic) = catch(f)
+        && let Err(again) = catch(|| drop(panic))
+    {
+        core::mem::forget(again);
+    }
+}
+
+#[cfg(all(test, feature = "std", not(tsumugi_loom)))]
+mod tests {
+    use super::*;
+    use std::panic::panic_any;
+
+    #[test]
+    fn a_panic_with_any_payload_is_contained() {
+        struct Bomb(u32);
+        impl Drop for Bomb {
+            fn drop(&mut self) {
+                if self.0 > 0 {
+                    panic_any(Bomb(self.0 - 1));
+                }
+            }
+        }
+        let mut ran = false;
+        contain(|| ran = true);
+        assert!(ran);
+        contain(|| panic!("text"));
+        for depth in 0..5 {
+            contain(|| drop(Bomb(depth)));
+            contain(|| panic_any(Bomb(depth)));
+        }
+    }
+}

@@ -26,11 +26,11 @@ impl WorkerRequests {
 }
 
 impl Notes {
-    /// The beat, which counts the changes of the running ULT, and the running ULT.
+    /// The count of the changes of the running ULT, and the running ULT.
     pub(super) fn running(&self) -> (u64, *mut Task) {
         // Acquire: pairs with `set_running`.
         let task = self.running.load(Ordering::Acquire);
-        (self.beat.load(Ordering::Relaxed), task)
+        (self.changes.load(Ordering::Relaxed), task)
     }
 
     /// Gives the worker a ring. The previous ring stays allocated by the code that

@@ -42,6 +42,10 @@ impl Spawner {
     /// the last `events` events are kept, 32 bytes each; their memory stays until the
     /// scheduler ends. Returns `None` if a recording is already on.
     ///
+    /// # Panics
+    ///
+    /// If `events` is more than [`Recording::MAX_EVENTS`].
+    ///
     /// ```
     /// # use tsumugi_ult::{Config, Scheduler, StackArea, spawn};
     /// # let config = Config { main_stack_bytes: 256 << 10, ..Config::new(StackArea::map(1 << 20)?) };
@@ -54,6 +58,8 @@ impl Spawner {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn trace(&self, events: usize) -> Option<Recording> {
+        let most = Recording::MAX_EVENTS;
+        assert!(events <= most, "trace: {events} events of each worker, but at most {most}");
         let shared = &self.shared;
         // The rings are made first, so that a worker finds one whenever it is to
         // record.
@@ -80,6 +86,9 @@ impl Spawner {
 }
 
 impl Recording {
+    /// How many events of each worker a recording keeps at most: 512 MiB of them.
+    pub const MAX_EVENTS: usize = 1 << 24;
+
     /// Ends the recording and returns its events.
     pub fn stop(mut self) -> Trace {
         let (start, end) = (self.start, self.spawner.now());

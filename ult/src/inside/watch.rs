@@ -77,9 +77,9 @@ impl Spawner {
     }
 
     fn look(&self, worker: usize, seen: &mut WatchedWorker, limit: Duration) -> Option<Stuck> {
-        let (beat, task) = self.shared.worker_slots[worker].notes.running();
-        if beat != seen.beat || seen.since.is_none() {
-            *seen = WatchedWorker { beat, since: Some(Instant::now()), reported: false };
+        let (changes, task) = self.shared.worker_slots[worker].notes.running();
+        if changes != seen.changes || seen.since.is_none() {
+            *seen = WatchedWorker { changes, since: Some(Instant::now()), reported: false };
         }
         let running = seen.since.map_or(Duration::ZERO, |since| since.elapsed());
         let slot = NonNull::new(task).filter(|_| !seen.reported && running >= limit)?;
@@ -92,7 +92,7 @@ impl Spawner {
 /// The watchdog's last view of one worker.
 #[derive(Clone, Default)]
 struct WatchedWorker {
-    beat: u64,
+    changes: u64,
     since: Option<Instant>,
     reported: bool,
 }

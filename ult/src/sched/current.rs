@@ -152,8 +152,30 @@ pub(crate) fn caller() -> usize {
 /// thread that others wait for. A call in `f` that would sleep panics. A call
 /// that would let other ULTs run lets other OS threads run instead. `f` may run
 /// on the stack of a ULT, but it does not run as that ULT: [`id`](super::id) is
-/// `None` in it.
-pub fn callback<R>(f: impl FnOnce() -> R) -> R {
+/// `None` in it, and the values of [`ult_local!`] are the OS thread's. So what goes in
+/// and what comes back must be `Send`. An `Rc` out of a value of the thread would go
+/// with the ULT to other threads:
+///
+/// ```compile_fail,E0277
+/// use std::rc::Rc;
+/// tsumugi_ult::ult_local! { static NAME: Rc<str> = Rc::from("a name"); }
+///
+/// let of_the_thread = tsumugi_ult::callback(|| NAME.with(Rc::clone));
+/// ```
+///
+/// And an `Rc` of the ULT would stay behind in such a value:
+///
+/// ```compile_fail,E0277
+/// use std::cell::RefCell;
+/// use std::rc::Rc;
+/// tsumugi_ult::ult_local! { static NAMES: RefCell<Vec<Rc<str>>> = RefCell::default(); }
+///
+/// let of_the_ult: Rc<str> = Rc::from("a name");
+/// tsumugi_ult::callback(move || NAMES.with(|names| names.borrow_mut().push(of_the_ult)));
+/// ```
+///
+/// [`ult_local!`]: crate::ult_local
+pub fn callback<R: Send>(f: impl FnOnce() -> R + Send) -> R {
     let _inside = CallbackGuard::enter();
     f()
 }
@@ -215,7 +237,7 @@ impl Drop for CallbackGuard {
             // SAFETY: the pointer is this thread's own worker. It is the worker
             // of `enter`, too: no ULT leaves its thread while the worker has no
             // current ULT.
-            unsafe { worker.as_ref() }.set_current(on);
+            unsafe { worker.as_ref() }.put_current_back(on);
         }
         callbacks(-1);
     }

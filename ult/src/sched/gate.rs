@@ -15,9 +15,10 @@
 
 use super::current;
 use super::shared::SchedulerShared;
+use crate::cleanup::CutOffCleanup;
 use crate::futex::os_yield;
+use crate::host::contain;
 use crate::slab::TaskSlot;
-use crate::stake::CutOffStake;
 use crate::task::{HandleState, UltState};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -118,13 +119,14 @@ impl SchedulerShared {
             // SAFETY: no worker will run the ULT; if it is on a stack, that stack
             // stays.
             .filter_map(|slot| unsafe {
-                Some(CutOffStake::all(slot.as_ref().head()?.set_stake(ptr::null_mut())))
+                Some(CutOffCleanup::all(slot.as_ref().head()?.set_cleanup(ptr::null_mut())))
             })
             .flatten()
             .collect();
         // Release: pairs with the Acquire in `release_outside`.
         self.gate.fetch_or(SWEPT, Ordering::Release);
-        left.into_iter().for_each(CutOffStake::pass_on);
+        // A waker of the program may panic; the other ULTs end all the same.
+        left.into_iter().for_each(|cleanup| contain(|| cleanup.pass_on()));
         for slot in unfinished {
             // SAFETY: the descriptor is alive, and no worker will run its ULT.
             let task = unsafe { slot.as_ref() };

@@ -23,7 +23,7 @@ mod config;
 pub(crate) mod current;
 mod doorbells;
 mod gate;
-pub(crate) mod guests;
+pub(crate) mod outside_scopes;
 pub(crate) mod halt;
 #[cfg(all(feature = "std", not(tsumugi_loom)))]
 mod overflow_at;
@@ -240,7 +240,7 @@ impl Drop for Scheduler {
             let own = Arc::ptr_eq(unsafe { worker.as_ref() }.shared(), &self.shared);
             assert!(!own, "a scheduler cannot end on a ULT of its own: drop it on another thread");
         }
-        let inside = self.shared.has_guest();
+        let inside = self.shared.has_outside_scope();
         assert!(!inside, "a scheduler cannot end inside a scope on it: leave the scope first");
         self.shared.stop();
         for thread in self.threads.drain(..) {

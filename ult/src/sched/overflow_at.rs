@@ -4,11 +4,14 @@ use super::current;
 use crate::overflow::Overflow;
 
 /// Called by `overflow` in a signal handler: returns the overflow if `at` is in
-/// the guard page of the ULT that runs on this thread.
+/// the guard page of the ULT that runs on this thread, or on the stack of which a
+/// callback runs.
 pub(super) fn overflow_at(at: usize) -> Option<Overflow<'static>> {
-    // SAFETY: the pointer is this thread's own worker; the thread was stopped in
-    // the middle of the worker's ULT.
-    let task = unsafe { current::worker()?.as_ref().current()?.as_ref() };
+    // SAFETY: the pointer is this thread's own worker.
+    let worker = unsafe { current::worker()?.as_ref() };
+    // SAFETY: the thread was stopped in the middle of the worker's ULT, or of a
+    // callback on that ULT's stack.
+    let task = unsafe { worker.current().or_else(|| worker.stack_owner())?.as_ref() };
     // SAFETY: the task runs.
     let head = unsafe { task.head() }?;
     head.is_guard(at).then(|| Overflow {

@@ -27,7 +27,7 @@ pub(crate) struct WorkerRequests(pub(crate) AtomicU32);
 /// One worker's notes.
 pub(crate) struct Notes {
     /// Goes up whenever a ULT is resumed or left.
-    pub(crate) beat: AtomicU64,
+    pub(crate) changes: AtomicU64,
     pub(crate) running: AtomicPtr<Task>,
     pub(crate) events: AtomicPtr<Events>,
 }
@@ -106,7 +106,7 @@ impl WorkerRequests {
 impl Notes {
     pub(crate) fn new() -> Self {
         Self {
-            beat: AtomicU64::new(0),
+            changes: AtomicU64::new(0),
             running: AtomicPtr::new(ptr::null_mut()),
             events: AtomicPtr::new(ptr::null_mut()),
         }
@@ -114,8 +114,8 @@ impl Notes {
 
     /// Publishes which ULT runs now; null for none.
     pub(crate) fn set_running(&self, task: *mut Task) {
-        self.beat.store(self.beat.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        // Release: a reader that sees the ULT sees its beat.
+        self.changes.store(self.changes.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        // Release: a reader that sees the ULT sees its count.
         self.running.store(task, Ordering::Release);
     }
 

@@ -3,8 +3,8 @@
 use super::alarms::Alarms;
 use super::config::Progress;
 use super::doorbells::Doorbells;
-use super::guests::GuestScopes;
 use super::halt::Halt;
+use super::outside_scopes::OutsideScopes;
 use super::record::WorkerRequests;
 use super::stack_waiters::StackWaiters;
 use super::turn::WorkerTurn;
@@ -37,7 +37,7 @@ pub(crate) struct SchedulerShared {
     pub(crate) inline_bytes: usize,
     pub(super) gate: CachePadded<AtomicUsize>,
     pub(super) stop: AtomicBool,
-    pub(crate) guests: GuestScopes,
+    pub(crate) outside_scopes: OutsideScopes,
     pub(crate) stack_waiters: StackWaiters,
     pub(super) alarms: Alarms,
     pub(crate) wanted: CachePadded<WorkerRequests>,
@@ -93,7 +93,7 @@ impl SchedulerShared {
             inline_bytes,
             gate: CachePadded::new(AtomicUsize::new(0)),
             stop: AtomicBool::new(false),
-            guests: GuestScopes::new(),
+            outside_scopes: OutsideScopes::new(),
             stack_waiters: StackWaiters::new(),
             alarms: Alarms::new(),
             wanted: CachePadded::new(WorkerRequests::new(0)),

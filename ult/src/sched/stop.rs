@@ -1,7 +1,7 @@
-//! Stopping the workers, once no guest is left.
+//! Stopping the workers, once no outside scope is left.
 
 use super::current;
-use super::guests::GuestScope;
+use super::outside_scopes::OutsideScope;
 use super::shared::SchedulerShared;
 use crate::futex::SystemFutex;
 use tsumugi_core::mutate;
@@ -9,28 +9,28 @@ use tsumugi_core::sync::Ordering;
 
 impl SchedulerShared {
     /// Whether the caller is inside of a scope on this scheduler.
-    pub(crate) fn has_guest(&self) -> bool {
-        self.guests.has(current::caller())
+    pub(crate) fn has_outside_scope(&self) -> bool {
+        self.outside_scopes.has(current::caller())
     }
 
     /// Keeps the scheduler from its end; false if the scheduler has ended.
     ///
     /// # Safety
     ///
-    /// The guest stays where it is until it has left.
-    pub(crate) unsafe fn enter(&self, guest: &GuestScope) -> bool {
+    /// The outside scope stays where it is until it has left.
+    pub(crate) unsafe fn enter(&self, outside: &OutsideScope) -> bool {
         // SAFETY: the caller's.
-        unsafe { guest.enter(&self.guests, current::caller()) }
+        unsafe { outside.enter(&self.outside_scopes, current::caller()) }
     }
 
     /// Lets the scheduler end.
     ///
     /// # Safety
     ///
-    /// The guest has entered on this scheduler.
-    pub(crate) unsafe fn leave(&self, guest: &GuestScope) {
+    /// The outside scope has entered on this scheduler.
+    pub(crate) unsafe fn leave(&self, outside: &OutsideScope) {
         // SAFETY: the caller's.
-        let (stops, waiting) = unsafe { guest.leave(&self.guests) };
+        let (stops, waiting) = unsafe { outside.leave(&self.outside_scopes) };
         if stops {
             mutate!("guests_stop_nobody": self.stop_workers() => ());
         }
@@ -39,9 +39,9 @@ impl SchedulerShared {
         }
     }
 
-    /// Ends the workers at their next turn, as soon as no guest is left.
+    /// Ends the workers at their next turn, as soon as no outside scope is left.
     pub(crate) fn stop(&self) {
-        if self.guests.end() {
+        if self.outside_scopes.end() {
             self.stop_workers();
         }
     }

@@ -6,8 +6,8 @@ use super::class::Class;
 use super::layout::GUARDED;
 use super::layout::{CANARY, CANARY_LINE, FLAGS, WATCHED};
 use super::switch::{Left, ResumeLink, Saved, Switch};
+use crate::cleanup::CleanupRecord;
 use crate::host::page_bytes;
-use crate::stake::Stake;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 use core::arch::asm;
 use core::ptr;
@@ -55,8 +55,9 @@ pub(crate) struct StackHead {
     pub(crate) reason: ReasonCells,
     /// The waker of a park with a limit, while the park word shows such a park.
     pub(crate) park_waker: UnsafeCell<Option<Waker>>,
-    /// The stake of a sleeper that may be handed something; null while there is none.
-    stake: UnsafeCell<*mut Stake>,
+    /// The cleanup record of a sleeper that may be handed something; null while there
+    /// is none.
+    cleanup: UnsafeCell<*mut CleanupRecord>,
     pub(super) pages: u32,
     pub(super) class: Class,
 }
@@ -145,23 +146,24 @@ impl StackHead {
             since: AtomicU64::new(0),
             reason: ReasonCells::default(),
             park_waker: UnsafeCell::new(None),
-            stake: UnsafeCell::new(ptr::null_mut()),
+            cleanup: UnsafeCell::new(ptr::null_mut()),
             pages,
             class,
         }
     }
 
-    /// Sets the stake, or null, for the end of the scheduler; returns the previous
-    /// one.
+    /// Sets the cleanup record, or null, for the end of the scheduler; returns the
+    /// previous one.
     ///
     /// # Safety
     ///
     /// Called by the ULT on the stack, or when no ULT ever runs on the stack again. A
-    /// stake stays valid until it is taken back.
+    /// cleanup record stays valid until it is taken back.
     #[inline(always)]
-    pub(crate) unsafe fn set_stake(&self, stake: *mut Stake) -> *mut Stake {
-        // SAFETY: by the caller's contract no other thread looks at the stake now.
-        self.stake.with_mut(|place| unsafe { ptr::replace(place, stake) })
+    pub(crate) unsafe fn set_cleanup(&self, cleanup: *mut CleanupRecord) -> *mut CleanupRecord {
+        // SAFETY: by the caller's contract no other thread looks at the cleanup record
+        // now.
+        self.cleanup.with_mut(|place| unsafe { ptr::replace(place, cleanup) })
     }
 
     /// Sets the reason of the sleep that follows. Called by the ULT on the stack.

@@ -170,11 +170,12 @@ impl Flag {
         // Release: publishes the sleeper; pairs with `raise`.
         let order = mutate!("flag_publish_relaxed": Ordering::Release => Ordering::Relaxed);
         mutate!("flag_no_second_look":
-        self.state.compare_exchange(EMPTY, WAITED, order, Ordering::Relaxed).is_ok()
-        => {
-            self.state.store(WAITED, Ordering::Release);
-            true
-        })
+            self.state.compare_exchange(EMPTY, WAITED, order, Ordering::Relaxed).is_ok()
+            => {
+                self.state.store(WAITED, Ordering::Release);
+                true
+            }
+        )
     }
 }
 

@@ -51,15 +51,18 @@ impl Latch {
     ///
     /// # Panics
     ///
-    /// If the count is less than `by`.
+    /// If the count is less than `by`. The count stays as it is.
     pub fn count_down(&self, by: usize) {
         // Release: a thread that passes sees what was done before. Acquire: it
         // sees that of all threads that counted down, through the thread that
-        // opens the latch.
-        let before = self.count.fetch_sub(by, Ordering::AcqRel);
-        assert!(before >= by, "a latch with {before} left was counted down by {by}");
-        if before == by && by > 0 {
-            self.queue.with(WaitQueue::take).wake_all();
+        // opens the latch. Relaxed: a count that is too small is only shown.
+        let less = |count: usize| count.checked_sub(by);
+        match self.count.fetch_update(Ordering::AcqRel, Ordering::Relaxed, less) {
+            Ok(before) if before == by && by > 0 => {
+                self.queue.with(WaitQueue::take).wake_all();
+            }
+            Ok(_) => {}
+            Err(left) => panic!("a latch with {left} left was counted down by {by}"),
         }
     }
 

@@ -265,11 +265,12 @@ impl RawMutex {
             let next = if seen == FREE { LOCKED } else { LOCKED | WAITERS };
             // Acquire: as in `lock_word`, in case this takes the lock.
             let announced = mutate!("mutex_no_second_look":
-            self.word.compare_exchange(seen, next, Ordering::Acquire, Ordering::Relaxed)
-            => {
-                self.word.store(LOCKED | WAITERS, Ordering::Relaxed);
-                return true;
-            });
+                self.word.compare_exchange(seen, next, Ordering::Acquire, Ordering::Relaxed)
+                => {
+                    self.word.store(LOCKED | WAITERS, Ordering::Relaxed);
+                    return true;
+                }
+            );
             match announced {
                 Ok(_) => return seen != FREE,
                 Err(changed) => seen = changed,

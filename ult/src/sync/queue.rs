@@ -11,11 +11,12 @@
 //! other thread has served it. So what a queue stands for is handed over exactly
 //! once, to the first waiter.
 
+use crate::cleanup::{CleanupRecord, HasCleanup};
+use crate::host::contain;
 use crate::limit::Limit;
 use crate::lock::Lock;
 use crate::park::Here;
 use crate::sched::batch::Batch;
-use crate::stake::{Stake, Staked};
 use core::marker::PhantomData;
 use core::ptr;
 use tsumugi_core::mutate;
@@ -24,8 +25,8 @@ use tsumugi_core::wait::{Interrupted, Reason, Waker};
 /// One waiter. It stays where it is from `push` until it is woken or removed.
 #[repr(C)]
 pub(super) struct WaitNode {
-    stake: Stake,
-    /// The place where it waits, of the type that the stake is for.
+    cleanup: CleanupRecord,
+    /// The place where it waits, of the type that the cleanup record is for.
     place: *const (),
     next: *mut WaitNode,
     prev: *mut WaitNode,
@@ -85,11 +86,11 @@ pub(super) struct Taken(*mut WaitNode);
 // lock.
 unsafe impl Send for WaitQueue {}
 
-// SAFETY: a node begins with its stake, and `WaitNode::at` gives it this one.
-unsafe impl<P: WaitSite> Staked for NodeAt<P> {
+// SAFETY: a node begins with its cleanup record, and `WaitNode::at` gives it this one.
+unsafe impl<P: WaitSite> HasCleanup for NodeAt<P> {
     unsafe fn leave(this: *mut Self) -> bool {
         let node = this.cast::<WaitNode>();
-        // SAFETY: a node with this stake waits at a `P`, which the cut-off
+        // SAFETY: a node with this cleanup record waits at a `P`, which the cut-off
         // sleeper's frames borrow.
         unsafe { (*(*node).place.cast::<P>()).take_out(node) }
     }
@@ -101,8 +102,8 @@ unsafe impl<P: WaitSite> Staked for NodeAt<P> {
     }
 }
 
-/// The place of a future's node. The stake of such a node is never used: the future
-/// takes its node out when it is dropped.
+/// The place of a future's node. The cleanup record of such a node is never used: the
+/// future takes its node out when it is dropped.
 enum Nowhere {}
 
 impl WaitSite for Nowhere {
@@ -130,7 +131,7 @@ impl WaitNode {
     #[inline(always)]
     const fn waiting<P: WaitSite>(place: *const P) -> Self {
         Self {
-            stake: Stake::of::<NodeAt<P>>(),
+            cleanup: CleanupRecord::of::<NodeAt<P>>(),
             place: place.cast(),
             next: ptr::null_mut(),
             prev: ptr::null_mut(),
@@ -169,7 +170,7 @@ impl WaitQueue {
         unsafe {
             (*node).next = ptr::null_mut();
             (*node).prev = self.last;
-            // A node that is in no queue has no waker that would have to be dropped.
+            // A node that is pushed has no waker that would have to be dropped.
             (&raw mut (*node).wake).write(Some(wake));
             (*node).epoch = self.epoch;
             (*node).queued = true;
@@ -204,11 +205,14 @@ impl WaitQueue {
         }
     }
 
-    /// Takes this waiter out. False: another thread has taken it out, and wakes it.
+    /// Takes this waiter out. False: another thread has taken it out, and wakes it. Its
+    /// waker stays in the node, to be dropped with it: the drop of a future's waker may
+    /// run any code, which must not run under the lock.
     ///
     /// # Safety
     ///
-    /// The node is there, and was pushed to this queue if to any.
+    /// The node is there, and was pushed to this queue if to any. A future's node is
+    /// not pushed again.
     pub(super) unsafe fn remove(&mut self, node: *mut WaitNode) -> bool {
         // SAFETY: by the caller's contract the node is there; a queued one's
         // neighbours are, too.
@@ -216,24 +220,23 @@ impl WaitQueue {
             let queued = (*node).queued && (*node).epoch == self.epoch;
             if queued {
                 self.unlink(node);
-                (*node).wake = None;
             }
             mutate!("queue_remove_blind": queued => true)
         }
     }
 
     /// Whether this waiter is still in the queue. If so, `wake` wakes it from now
-    /// on.
+    /// on, and the caller gets the previous one, to be dropped after the lock.
     ///
     /// # Safety
     ///
     /// As for [`remove`](Self::remove).
-    pub(super) unsafe fn renew(&mut self, node: *mut WaitNode, wake: Wake) -> bool {
+    pub(super) unsafe fn renew(&mut self, node: *mut WaitNode, wake: &mut Option<Wake>) -> bool {
         // SAFETY: by the caller's contract the node is there.
         unsafe {
             let queued = (*node).queued && (*node).epoch == self.epoch;
             if queued {
-                (*node).wake = Some(wake);
+                core::mem::swap(&mut (*node).wake, wake);
             }
             queued
         }
@@ -307,9 +310,9 @@ impl Wake {
             Self::Sleeper(waker) => batch.wake(waker),
             Self::Future(waker) => {
                 // This waker may run any code, for any time: the batch must not
-                // wait for it.
+                // wait for it. A panic of it must not keep the others from waking.
                 core::mem::replace(batch, Batch::new()).send();
-                waker.wake();
+                contain(|| waker.wake());
             }
         }
     }
@@ -353,7 +356,7 @@ pub(super) fn wait<P: WaitSite, S>(
     unsafe { sleep(reason, limit, node, &mut publish, &mut || place.take_out(node)) }
 }
 
-/// Sleeps, with the stake of a node.
+/// Sleeps, with the cleanup record of a node.
 ///
 /// # Safety
 ///
@@ -366,8 +369,8 @@ pub(super) unsafe fn sleep(
     publish: &mut dyn FnMut(Waker) -> bool,
     withdraw: &mut dyn FnMut() -> bool,
 ) -> Result<(), Interrupted> {
-    // SAFETY: by the caller's contract; a node begins with its stake.
-    unsafe { Here.sleep_staked(reason, limit, publish, withdraw, node.cast()) }
+    // SAFETY: by the caller's contract; a node begins with its cleanup record.
+    unsafe { Here.sleep_with_cleanup(reason, limit, publish, withdraw, node.cast()) }
 }
 
 /// Takes a waiter out of a queue under its lock; then `left` undoes what the

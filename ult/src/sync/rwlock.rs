@@ -214,11 +214,12 @@ impl RawRwLock {
             let next = if clash { seen | WAITERS } else { seen + share };
             // Acquire: as in `take_if`, in case this takes the lock.
             let announced = mutate!("rwlock_no_second_look":
-            self.word.compare_exchange(seen, next, Ordering::Acquire, Ordering::Relaxed)
-            => {
-                self.word.fetch_or(WAITERS, Ordering::Relaxed);
-                return true;
-            });
+                self.word.compare_exchange(seen, next, Ordering::Acquire, Ordering::Relaxed)
+                => {
+                    self.word.fetch_or(WAITERS, Ordering::Relaxed);
+                    return true;
+                }
+            );
             match announced {
                 Ok(_) => return clash,
                 Err(changed) => seen = changed,

@@ -100,7 +100,8 @@ impl Task {
     }
 
     /// Ends a ULT that the end of its scheduler cut off. Its result is
-    /// [`Cancelled`](crate::Cancelled); its closure, if it did not run, is dropped.
+    /// [`Cancelled`](crate::Cancelled); its closure, if it did not run, is dropped. A
+    /// detached ULT that was cut off in the destructor of its own result has no result.
     ///
     /// # Safety
     ///
@@ -109,7 +110,9 @@ impl Task {
         let started = self.state() != Some(UltState::New);
         // SAFETY: the ULT did not end, so its task was filled, and no other thread
         // uses it.
-        let body = self.body.with(|body| unsafe { (*body).expect("a ULT has a body") });
+        let body = self.body.with(|body| unsafe { *body });
+        // `drop_result` takes the body of a detached ULT, which never needs it again.
+        let Some(body) = body else { return };
         // SAFETY: the closure is in the room exactly if the ULT never ran.
         unsafe { (body.cancel)(&self.room, started) };
     }

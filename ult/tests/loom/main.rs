@@ -11,7 +11,7 @@
 #[path = "../model/mod.rs"]
 mod model;
 mod flag;
-mod guests;
+mod outside_scopes;
 mod queue;
 mod sync;
 mod worker;

@@ -4,8 +4,8 @@ fn found(pairs: &[(&str, &str)]) -> Result<BootEnv, EnvError> {
     find(&|name| pairs.iter().find(|(known, _)| *known == name).map(|(_, v)| (*v).to_owned()))
 }
 
-fn tcp(way: BootMethod, rank: u32, size: u32, address: &str) -> Result<BootEnv, EnvError> {
-    Ok(BootEnv::Tcp { way, rank, size, addresses: vec![address.to_owned()] })
+fn tcp(method: BootMethod, rank: u32, size: u32, address: &str) -> Result<BootEnv, EnvError> {
+    Ok(BootEnv::Tcp { method, rank, size, addresses: vec![address.to_owned()] })
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn the_first_launcher_counts_and_a_variable_overrides_it() {
     let own = [&own, &all[..]].concat();
     assert_eq!(found(&own), tcp(BootMethod::Master("TSUMUGI_RANK"), 1, 3, "node1:4000"));
     let server = [&[(SERVER, "10.0.0.1:4000,[fe80::1%2]:4000")], &own[1..]].concat();
-    let Ok(BootEnv::Tcp { way: BootMethod::Server, addresses, .. }) = found(&server) else {
+    let Ok(BootEnv::Tcp { method: BootMethod::Server, addresses, .. }) = found(&server) else {
         panic!()
     };
     assert_eq!(addresses.len(), 2);

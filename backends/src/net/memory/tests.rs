@@ -165,7 +165,7 @@ fn a_region_is_used_to_its_last_byte_and_no_further() {
     assert_eq!(known.resolve(addr(60), 4, Need::Write, 4), far(60));
     assert_eq!(known.resolve(addr(64), 0, Need::Read, 1), far(64));
     for (offset, bytes) in [(0, 65), (61, 4), (65, 0), (1, 64)] {
-        let wrong = AddrError::OutOfRange { addr: addr(offset), bytes, region_bytes: 64 };
+        let wrong = AddrError::OutOfRange { addr: addr(offset), bytes, region_bytes: Some(64) };
         assert_eq!(known.resolve(addr(offset), bytes, Need::Read, 1), Err(wrong));
     }
     let unaligned = AddrError::Unaligned { addr: addr(2), align: 4 };
@@ -185,7 +185,7 @@ fn a_failed_check_names_the_wrong_value() {
     let unaligned = AddrError::Unaligned { addr: addr(0), align: 8 };
     assert_eq!(resolve(0, 8, Need::Read), Err(unaligned));
     assert_eq!(resolve(4, 8, Need::Write), Err(AddrError::ReadOnly { addr: addr(4) }));
-    let range = AddrError::OutOfRange { addr: addr(60), bytes: 8, region_bytes: 64 };
+    let range = AddrError::OutOfRange { addr: addr(60), bytes: 8, region_bytes: Some(64) };
     assert_eq!(resolve(60, 8, Need::Read), Err(range));
     assert!(matches!(resolve(u64::MAX, 1, Need::Read), Err(AddrError::OutOfRange { .. })));
 }

@@ -187,7 +187,7 @@ fn a_wrong_operation_fails_before_it_reaches_the_wire() {
         (word(4), AddrError::Unaligned { addr: at(5, 4), align: 8 }),
         (
             Op::get(at(6, 60), local(&own, 0), 8),
-            AddrError::OutOfRange { addr: at(6, 60), bytes: 8, region_bytes: 64 },
+            AddrError::OutOfRange { addr: at(6, 60), bytes: 8, region_bytes: Some(64) },
         ),
     ];
     for (op, error) in wrong {

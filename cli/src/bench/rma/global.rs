@@ -12,7 +12,7 @@ use crate::bench::measured::{self, Measured, budget};
 use crate::bench::target::{Extent, WordTarget, targets};
 use crate::failure::Failure;
 use std::hint::black_box;
-use tsumugi::global::{AccessError, GlobalBlock};
+use tsumugi::global::GlobalBlock;
 use tsumugi::{AddrError, Error, Global, GlobalAddr, GlobalPtr, Remote, Runtime};
 
 pub const GROUP: Group = Group {
@@ -64,7 +64,8 @@ pub fn measure(bench: &RmaBench<'_>, arrays: &Arrays) -> Result<Vec<Measured>, F
         global.index(all[region as usize][rank as usize + 1], word as i64)
     };
     let places = targets(extent, black_box(SEED)).into_iter().map(place);
-    let places = &places.collect::<Result<Vec<_>, AccessError>>().map_err(Error::from)?[..];
+    let places =
+        &places.collect::<Result<Vec<_>, AddrError<GlobalAddr>>>().map_err(Error::from)?[..];
     let ops = raw.len() as u64;
     let mut measured = Vec::new();
     let mut pair = |names: [&'static str; 2], ops: u64, batches: [Batch<'_>; 2]| {
@@ -120,12 +121,12 @@ pub fn measure(bench: &RmaBench<'_>, arrays: &Arrays) -> Result<Vec<Measured>, F
     Ok(measured)
 }
 
-fn tell(result: Result<u64, AccessError>) -> Result<u64, Failure> {
+fn tell(result: Result<u64, AddrError<GlobalAddr>>) -> Result<u64, Failure> {
     Ok(result.map_err(Error::from)?)
 }
 
 #[inline(never)]
-fn get8(global: &Global, places: &[GlobalPtr<u64>]) -> Result<u64, AccessError> {
+fn get8(global: &Global, places: &[GlobalPtr<u64>]) -> Result<u64, AddrError<GlobalAddr>> {
     places.iter().try_fold(0, |sum: u64, place| Ok(sum.wrapping_add(global.get(*place)?)))
 }
 
@@ -135,7 +136,11 @@ fn raw_get8(rt: &Runtime, places: &[Remote<u64>]) -> Result<u64, AddrError> {
 }
 
 #[inline(never)]
-fn put8(global: &Global, places: &[GlobalPtr<u64>], value: u64) -> Result<u64, AccessError> {
+fn put8(
+    global: &Global,
+    places: &[GlobalPtr<u64>],
+    value: u64,
+) -> Result<u64, AddrError<GlobalAddr>> {
     places.iter().try_for_each(|place| global.put(*place, value))?;
     Ok(places.len() as u64)
 }
@@ -147,7 +152,11 @@ fn raw_put8(rt: &Runtime, places: &[Remote<u64>], value: u64) -> Result<u64, Add
 }
 
 #[inline(never)]
-fn fadd8(global: &Global, places: &[GlobalPtr<u64>], value: u64) -> Result<u64, AccessError> {
+fn fadd8(
+    global: &Global,
+    places: &[GlobalPtr<u64>],
+    value: u64,
+) -> Result<u64, AddrError<GlobalAddr>> {
     let mut sum = 0u64;
     for place in places {
         sum = sum.wrapping_add(global.fetch_add(*place, value)?);

@@ -29,9 +29,8 @@ fn an_address_never_wraps() {
         // The index that is kept is the first one that was out of range.
         assert_eq!(Remote::<u64>::new(beyond).add(3).add(u64::MAX).addr(), beyond);
         assert_eq!(beyond.add(u64::MAX), beyond);
-        let error = AddrError::OutOfRange { addr: beyond, bytes: 8, region_bytes: 64 };
         let named = format!("rank 1 region 1.1 index {count}, which");
-        assert!(format!("{error}").starts_with(&named), "{error}");
+        assert!(format!("{beyond}").starts_with(&named), "{beyond}");
     }
     for count in [1 << 62, 1 << 63, (1 << 63) - 1, u64::MAX << 62] {
         let beyond = word.add(count).addr();

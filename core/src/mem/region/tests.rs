@@ -20,7 +20,7 @@ fn a_range_one_byte_beyond_its_region_is_refused() {
     assert_eq!(at.as_ptr() as usize, memory.as_ptr() as usize + 56);
     assert_eq!(
         table.resolve(addr(region.key, 57), 8, Need::Read),
-        Err(AddrError::OutOfRange { addr: addr(region.key, 57), bytes: 8, region_bytes: 64 })
+        Err(AddrError::OutOfRange { addr: addr(region.key, 57), bytes: 8, region_bytes: Some(64) })
     );
     assert!(table.resolve(addr(region.key, u64::MAX), 8, Need::Read).is_err());
     assert!(table.resolve(addr(region.key, 64), 0, Need::Read).is_ok());

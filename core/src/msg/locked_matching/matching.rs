@@ -30,7 +30,7 @@ impl<'m> MessageMachine<'m> {
 
     /// Sets the boards of all ranks, for [`MatchingDesign::Locked`]; without them
     /// messages go as with [`MatchingDesign::TwoCopy`]. The entry of a
-    /// [far](Self::set_far) rank can be any board: it is never looked at.
+    /// [remote](Self::set_remote) rank can be any board: it is never looked at.
     ///
     /// A thread that learns of the death of a rank must call [`Board::lost`] on
     /// its own board before it waits for the machine: the thread that has the
@@ -195,7 +195,7 @@ impl<'m> MessageMachine<'m> {
         out: &OutgoingMessage,
     ) -> Option<Launched> {
         let OutgoingMessage { to, label, bytes, .. } = *out;
-        if self.tables.peers[to.0 as usize].far {
+        if self.tables.peers[to.0 as usize].remote {
             return None;
         }
         let streaming = self.streams(to, &bytes)?;
@@ -224,7 +224,7 @@ impl<'m> MessageMachine<'m> {
         let index = self.request_of(out, RequestState::Claiming);
         let request = &mut self.tables.requests[index];
         request.remote = claim.index;
-        request.far = Some(claim.at);
+        request.peer_at = Some(claim.at);
         self.jobs.push(self.tables.requests, index);
         Some(Launched::Running(index))
     }
@@ -245,7 +245,7 @@ impl<'m> MessageMachine<'m> {
 
     /// Removes a receive from the board that has its message, or will never get
     /// it.
-    fn remove_post(&mut self, post: usize) {
+    pub(in crate::msg) fn remove_post(&mut self, post: usize) {
         let source = source_of(&self.tables.requests[post]);
         self.under_lock(|board| board.remove(post as u32, source));
         self.forget_board(post);

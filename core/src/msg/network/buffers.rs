@@ -8,7 +8,7 @@ pub trait Buffers {
     /// Copies `bytes` to an address.
     fn write(&mut self, at: u64, bytes: &[u8]);
 
-    /// Returns the word by which far ranks can fetch the `len` bytes at this
+    /// Returns the word by which remote ranks can fetch the `len` bytes at this
     /// address, if they can. A [`CopyJob`](crate::msg::CopyJob) of such a rank contains this
     /// word.
     fn place(&mut self, at: u64, len: u64) -> Option<u64> {

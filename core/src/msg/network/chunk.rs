@@ -1,4 +1,4 @@
-//! Memory that all far lanes of a rank share: a lane holds only as many chunks as
+//! Memory that all network lanes of a rank share: a lane holds only as many chunks as
 //! its content needs.
 //!
 //! ```text

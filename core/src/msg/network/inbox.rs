@@ -1,4 +1,4 @@
-//! The inbox of one far rank: the lane here into which its parcels are put.
+//! The inbox of one remote rank: the lane here into which its parcels are put.
 //!
 //! Each parcel contains the positions of its packets in the lane and of its bytes
 //! in slots. So it is put there at once, in whatever order parcels come. A parcel

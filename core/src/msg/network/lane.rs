@@ -1,4 +1,4 @@
-//! Both lanes between this rank and a far rank, as this rank keeps them.
+//! Both lanes between this rank and a remote rank, as this rank keeps them.
 
 use super::chunk::ChunkPlace;
 use super::inbox::Inbox;
@@ -7,7 +7,7 @@ use super::ring::{Ring, Slots, chunks_of};
 use crate::msg::list::{Linked, ListLink};
 use crate::msg::shape::{MessageShape, SetupError};
 
-/// Both lanes between this rank and a far rank.
+/// Both lanes between this rank and a remote rank.
 #[derive(Debug)]
 pub struct NetworkLaneEnd<'t> {
     pub(super) lane: Option<&'t mut NetworkLane<'t>>,

@@ -1,4 +1,4 @@
-//! The outbox to one far rank: the lane here from which parcels are cut.
+//! The outbox to one remote rank: the lane here from which parcels are cut.
 //!
 //! ```text
 //!   cut          sent            tail

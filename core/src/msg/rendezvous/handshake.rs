@@ -22,8 +22,8 @@ impl MessageMachine<'_> {
         let entry = &mut self.tables.requests[index];
         let peer = &self.tables.peers[entry.source as usize];
         let is_long = entry.fitting() >= peer.thresholds.kernel_from.into();
-        entry.by_kernel = by_kernel && is_long && !entry.in_reach && !in_reach && !peer.far;
-        entry.far = (in_reach || entry.by_kernel).then_some(at);
+        entry.by_kernel = by_kernel && is_long && !entry.in_reach && !in_reach && !peer.remote;
+        entry.peer_at = (in_reach || entry.by_kernel).then_some(at);
     }
 
     /// Begins to move the bytes of a message that lies with its sender and has
@@ -37,13 +37,13 @@ impl MessageMachine<'_> {
         }
         let entry = &self.tables.requests[index];
         let peer = &self.tables.peers[source];
-        let ask_from = if peer.far { u32::MAX } else { peer.thresholds.ask_from };
+        let ask_from = if peer.remote { u32::MAX } else { peer.thresholds.ask_from };
         if entry.fitting() == 0 {
             self.close(wire, index, DuePacket::Fin);
         } else if self.splits_found(wire, index) {
             self.tables.requests[index].both = SplitProgress::Copying;
             self.ask_for(wire, index, source);
-        } else if entry.far.is_none() || entry.in_reach && entry.fitting() >= ask_from.into() {
+        } else if entry.peer_at.is_none() || entry.in_reach && entry.fitting() >= ask_from.into() {
             self.ask_for(wire, index, source);
         } else {
             self.copy_or_queue(wire, index, DuePacket::Fin);
@@ -75,7 +75,7 @@ impl MessageMachine<'_> {
         entry.remote = packet.tag;
         entry.size = packet.a.min(entry.len);
         if packet.has(Packet::IN_REACH) {
-            entry.far = Some(packet.b);
+            entry.peer_at = Some(packet.b);
             if packet.has(Packet::SPLIT) {
                 return self.send_part(index);
             }

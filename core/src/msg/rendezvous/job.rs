@@ -29,7 +29,7 @@ impl MessageMachine<'_> {
         let source = entry.source as usize;
         let can_ask = is_fetched
             && matches!(result, Err(RequestError::Failed { .. }))
-            && (self.tables.peers[source].far || entry.by_kernel);
+            && (self.tables.peers[source].remote || entry.by_kernel);
         if mutate!("msg_fetch_given_up": can_ask => false) {
             entry.by_kernel = false;
             return self.ask_for(wire, index, source);
@@ -51,10 +51,10 @@ impl MessageMachine<'_> {
     /// Returns the job for all bytes of a request.
     fn whole(&self, index: usize) -> CopyJob {
         let entry = &self.tables.requests[index];
-        let far = entry.far.expect("a copy has both addresses");
+        let peer_at = entry.peer_at.expect("a copy has both addresses");
         let is_fetched = matches!(entry.state, RequestState::Fetching | RequestState::Helping);
         let peer = PeerIndex(if is_fetched { entry.source } else { entry.peer });
-        let (from, to) = if is_fetched { (far, entry.at) } else { (entry.at, far) };
+        let (from, to) = if is_fetched { (peer_at, entry.at) } else { (entry.at, peer_at) };
         let nt_from = self.tables.peers[peer.0 as usize].thresholds.nt_from;
         let len = entry.fitting();
         let split = match (entry.both, entry.state) {
@@ -121,7 +121,7 @@ impl MessageMachine<'_> {
         (index, bytes): (usize, u64),
     ) {
         let entry = &mut self.tables.requests[index];
-        if self.tables.peers[from].far || !(entry.moved..=entry.fitting()).contains(&bytes) {
+        if self.tables.peers[from].remote || !(entry.moved..=entry.fitting()).contains(&bytes) {
             self.counts.dropped += 1;
             return;
         }
@@ -138,8 +138,8 @@ impl MessageMachine<'_> {
         let entry = &self.tables.requests[index];
         // Only fetched bytes come from another node: a sender never gets the
         // address of a buffer there.
-        let is_far = due == DuePacket::Fin && self.tables.peers[entry.source as usize].far;
-        let may_fail = is_far || entry.by_kernel;
+        let is_remote = due == DuePacket::Fin && self.tables.peers[entry.source as usize].remote;
+        let may_fail = is_remote || entry.by_kernel;
         if entry.fitting() > COPY_BYTES_MAX || may_fail {
             self.jobs.push(self.tables.requests, index);
             mutate!("msg_fetch_ends_early": {} => if may_fail {

@@ -129,7 +129,7 @@ fn a_machine_needs_its_rank_and_each_of_its_tables() {
 fn a_new_machine_ignores_the_old_content_of_its_memory() {
     let machine = machine(SHAPE, Lens::of(SHAPE, 3)).unwrap();
     let tables = &machine.tables;
-    assert!(tables.peers.iter().all(|peer| peer.sent == 0 && !peer.lost && !peer.far));
+    assert!(tables.peers.iter().all(|peer| peer.sent == 0 && !peer.lost && !peer.remote));
     assert!(tables.requests.iter().all(|entry| entry.generation == 0));
     assert!(tables.unexpected.iter().all(|message| message.len == 0));
     assert!(tables.log.iter().all(|logged| !logged.open));
@@ -170,13 +170,13 @@ fn a_peer_is_admitted_while_every_table_has_room_for_it() {
     }
     let mut machine = machine(SHAPE, Lens::of(larger, 2)).unwrap();
     assert_eq!((machine.admit(), machine.peers()), (Some(PeerIndex(2)), 3));
-    let far: Vec<bool> = machine.tables.peers.iter().map(|peer| peer.far).collect();
+    let far: Vec<bool> = machine.tables.peers.iter().map(|peer| peer.remote).collect();
     assert_eq!(far, [false, false, true]);
     assert_eq!((machine.admit(), machine.peers()), (None, 3));
     machine.grow(Lens::of(MessageShape { peers: 4, ..SHAPE }, 2).tables()).unwrap();
     assert_eq!(machine.admit(), Some(PeerIndex(3)));
-    machine.set_far(PeerIndex(0));
-    let far: Vec<bool> = machine.tables.peers.iter().map(|peer| peer.far).collect();
+    machine.set_remote(PeerIndex(0));
+    let far: Vec<bool> = machine.tables.peers.iter().map(|peer| peer.remote).collect();
     assert_eq!(far, [true, false, true, true]);
 }
 

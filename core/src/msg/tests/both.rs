@@ -35,7 +35,7 @@ fn both_sides_copy_a_message_that_was_found() {
         (Some((id, SplitSide::Receiver)), 5_000, false)
     );
     assert_eq!((job.copy.from, job.copy.to), (0x9000, 64));
-    one.machine.set_far(PeerIndex(1));
+    one.machine.set_remote(PeerIndex(1));
     let did = one.met(at(64, 10_000), rts(1, 5_000, REACHED)).1;
     assert_eq!(did, []);
 }

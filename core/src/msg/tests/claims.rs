@@ -53,7 +53,7 @@ fn a_message_goes_by_lane_where_it_cannot_claim() {
     by_lane(|_| {}, at(0x100, 200), PacketKind::Inline);
     by_lane(|up| up.one.thresholds(1).direct_from = 0, at(0x100, 200), PacketKind::Inline);
     by_lane(|_| {}, at(0x100, 16_384), PacketKind::Rts);
-    by_lane(|up| up.one.machine.set_far(PeerIndex(1)), at(0x100, 300), PacketKind::Eager);
+    by_lane(|up| up.one.machine.set_remote(PeerIndex(1)), at(0x100, 300), PacketKind::Eager);
     by_lane(|up| assert!(up.boards[1].try_lock(LocalRank(2))), at(0x100, 300), PacketKind::Eager);
     by_lane(|up| up.boards[1].expect_next(LocalRank(0)), at(0x100, 300), PacketKind::Eager);
     // A very long message is copied past the cache.

@@ -93,7 +93,7 @@ fn no_further_part_is_copied_to_a_dead_rank() {
 #[test]
 fn a_fetch_that_fails_after_a_death_requests_nothing() {
     let mut pair = Pair::new(MatchingDesign::TwoCopy);
-    pair.machines[1].set_far(PeerIndex(0));
+    pair.machines[1].set_remote(PeerIndex(0));
     pair.send(0, 1, LABEL, text(100_000, 3));
     pair.advance(1);
     let post = pair.receive(1, Some(0), None, buffer(100_000)).pending();

@@ -170,7 +170,7 @@ fn the_kernel_fetches_messages_out_of_reach() {
         let mut one = One::new(MatchingDesign::TwoCopy);
         one.thresholds(1).kernel_from = 5_000;
         if far {
-            one.machine.set_far(PeerIndex(1));
+            one.machine.set_remote(PeerIndex(1));
         }
         let (post, did) = one.met(MessageBytes { in_reach, ..at(64, 10_000) }, rts(5, len, flags));
         let job = one.machine.poll_job();
@@ -190,7 +190,7 @@ fn a_failed_fetch_by_kernel_or_network_asks_the_sender_to_copy() {
         let mut one = One::new(MatchingDesign::TwoCopy);
         one.thresholds(1).kernel_from = 0;
         if far {
-            one.machine.set_far(PeerIndex(1));
+            one.machine.set_remote(PeerIndex(1));
         }
         let (post, did) = one.met(apart(64, 10_000), rts(5, 9_000, flags));
         assert_eq!(did, []);
@@ -220,14 +220,14 @@ fn a_failed_fetch_by_kernel_or_network_asks_the_sender_to_copy() {
 #[test]
 fn bytes_of_another_node_are_fetched_by_a_job() {
     let mut one = One::new(MatchingDesign::TwoCopy);
-    one.machine.set_far(PeerIndex(1));
+    one.machine.set_remote(PeerIndex(1));
     one.thresholds(1).ask_from = 0;
     let (post, did) = one.met(at(64, 10_000), rts(5, 100, REACHED));
     assert_eq!((did, one.entry(post).state), (vec![], RequestState::Fetching));
     let job = one.machine.poll_job().unwrap();
     assert_eq!((job.copy.peer, job.copy.len), (PeerIndex(1), 100));
     let mut one = One::new(MatchingDesign::TwoCopy);
-    one.machine.set_far(PeerIndex(2));
+    one.machine.set_remote(PeerIndex(2));
     assert!(
         !one.met(at(64, 10_000), rts(5, 100, REACHED)).1.is_empty(),
         "the limit is of another peer"

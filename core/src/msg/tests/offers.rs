@@ -46,7 +46,7 @@ fn a_receive_is_offered_if_it_pays() {
     assert_eq!(alone(apart(64, 5_000), plain), (OfferState::No, false));
     assert_eq!(alone(at(64, 2_047), plain), (OfferState::Ripe, false));
     assert_eq!(alone(at(64, 2_048), plain), (OfferState::Ripe, true));
-    let far: fn(&mut One) = |one| one.machine.set_far(PeerIndex(1));
+    let far: fn(&mut One) = |one| one.machine.set_remote(PeerIndex(1));
     assert_eq!(alone(at(64, 5_000), far), (OfferState::No, false));
     let starved: fn(&mut One) = |one| one.wire.starved[1] = true;
     assert_eq!(alone(apart(64, 8), starved), (OfferState::Ripe, true));

@@ -119,7 +119,7 @@ fn a_report_of_arrived_bytes_is_passed_as_a_hint() {
         assert_eq!(one.acts(), Vec::from_iter(did));
     }
     assert_eq!(one.machine.counts().dropped, 2);
-    one.machine.set_far(PeerIndex(1));
+    one.machine.set_remote(PeerIndex(1));
     one.comes(1, Packet { id, a: 9_000, ..Packet::new(PacketKind::Part) });
     one.look(1);
     assert_eq!((one.acts(), one.machine.counts().dropped), (vec![], 3));

@@ -164,7 +164,7 @@ impl<'m> Game<'m> {
             let rank = player.machine.own();
             let far =
                 (0..shape.peers).map(PeerIndex).filter(|peer| post.is_far(rank.0 as usize, *peer));
-            far.for_each(|peer| player.machine.set_far(peer));
+            far.for_each(|peer| player.machine.set_remote(peer));
         }
         let mut draw = |bound: u64| seeded.below(bound);
         let (contexts, tags, pairs) = (1 + draw(2), 1 + draw(3) * draw(2), draw(3));

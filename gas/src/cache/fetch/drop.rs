@@ -72,8 +72,9 @@ impl Fetcher<'_> {
             return None;
         }
         if !core::mem::replace(&mut self.is_fenced, true) {
-            // Before the pins and seats are read; pairs with `TableCache::pin`.
-            self.cache.seats.heavy();
+            // Before the pins and hazard pointers are read; pairs with
+            // `TableCache::pin`.
+            self.cache.hazards.heavy();
         }
         for slot in 0..self.cache.slots.len() {
             let word = SlotWord(self.slot(slot).word.load(Ordering::Relaxed));

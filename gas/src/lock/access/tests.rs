@@ -14,49 +14,49 @@ fn plan() -> LockPlan {
 
 /// A rank begins to leave with the end of its last access.
 #[test]
-fn a_door_is_left_by_the_last_access() {
+fn a_membership_is_left_by_the_last_access() {
     let plan = plan();
-    let mut door = RankMembership::new(&plan, Rank(1));
+    let mut membership = RankMembership::new(&plan, Rank(1));
     let mut accesses = [WindowAccess::new(plan), WindowAccess::new(plan)];
-    let finds = |access: &mut WindowAccess, door: &mut RankMembership, old| {
-        let (id, _) = access.poll_op(door).expect("the access has an operation");
-        access.handle_completed(door, id, Ok(old));
+    let finds = |access: &mut WindowAccess, membership: &mut RankMembership, old| {
+        let (id, _) = access.poll_op(membership).expect("the access has an operation");
+        access.handle_completed(membership, id, Ok(old));
     };
     for access in &mut accesses {
-        access.begin(&mut door, Want::All, NodeId::NONE).unwrap();
+        access.begin(&mut membership, Want::All, NodeId::NONE).unwrap();
     }
     // The side is open.
-    finds(&mut accesses[0], &mut door, 1);
-    accesses[1].poll_op(&mut door);
+    finds(&mut accesses[0], &mut membership, 1);
+    accesses[1].poll_op(&mut membership);
     assert!(accesses.iter().all(WindowAccess::is_held));
     for (index, holds) in [(1, 1), (0, 0)] {
-        assert!(!door.is_leaving());
-        accesses[index].release(&mut door);
-        assert_eq!(door.holds(), holds);
+        assert!(!membership.is_leaving());
+        accesses[index].release(&mut membership);
+        assert_eq!(membership.holds(), holds);
     }
-    assert!(door.is_leaving());
-    finds(&mut accesses[0], &mut door, 0);
-    assert!(!door.is_leaving() && accesses.iter().all(|one| one.poll_done().is_some()));
+    assert!(membership.is_leaving());
+    finds(&mut accesses[0], &mut membership, 0);
+    assert!(!membership.is_leaving() && accesses.iter().all(|one| one.poll_done().is_some()));
 }
 
 /// The caller need not ask for an operation to learn that it waits no more.
 #[test]
 fn an_access_that_is_let_in_is_held_at_once() {
     let plan = plan();
-    let mut door = RankMembership::new(&plan, Rank(1));
+    let mut membership = RankMembership::new(&plan, Rank(1));
     let [mut first, mut second] = [WindowAccess::new(plan), WindowAccess::new(plan)];
-    first.begin(&mut door, Want::All, NodeId::NONE).unwrap();
+    first.begin(&mut membership, Want::All, NodeId::NONE).unwrap();
     // The side is shut: the access asks, and waits.
-    while let Some((id, _)) = first.poll_op(&mut door) {
-        first.handle_completed(&mut door, id, Ok(0));
+    while let Some((id, _)) = first.poll_op(&mut membership) {
+        first.handle_completed(&mut membership, id, Ok(0));
     }
-    let Some(AccessWait::Word(_, Until::Equal(granted))) = first.waits_for(&door) else {
+    let Some(AccessWait::Word(_, Until::Equal(granted))) = first.waits_for(&membership) else {
         panic!("{first:?} does not wait");
     };
-    first.handle_wake(&mut door, granted + 1);
+    first.handle_wake(&mut membership, granted + 1);
     assert!(!first.is_held(), "the word has another value");
-    first.handle_wake(&mut door, granted);
+    first.handle_wake(&mut membership, granted);
     assert!(first.is_held());
-    second.begin(&mut door, Want::All, NodeId::NONE).unwrap();
+    second.begin(&mut membership, Want::All, NodeId::NONE).unwrap();
     assert!(second.is_held(), "the rank is inside");
 }

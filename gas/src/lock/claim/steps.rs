@@ -188,10 +188,11 @@ impl LockClaim {
                 let next = mutate!("lock_recheck_early":
                     next => ClaimStep::Waiting(NodeState::Queued));
                 mutate!("lock_next_before_wait":
-                next => match core::mem::take(&mut self.behind) {
-                    NodeId::NONE => next,
-                    behind => ClaimStep::WakeReader(behind),
-                })
+                    next => match core::mem::take(&mut self.behind) {
+                        NodeId::NONE => next,
+                        behind => ClaimStep::WakeReader(behind),
+                    }
+                )
             }
             ClaimStep::Recheck => {
                 let found = self.found.expect("the count was read");
@@ -225,10 +226,11 @@ impl LockClaim {
                 if taken { ClaimStep::FindHead } else { self.finishes() }
             }
             ClaimStep::FindHead => mutate!("lock_own_next_woken":
-            ClaimStep::WakeHead(NodeId::from_bits(old)) => match NodeId::named_by(old) {
-                NodeId::NONE => self.finishes(),
-                next => ClaimStep::WakeHead(next),
-            }),
+                ClaimStep::WakeHead(NodeId::from_bits(old)) => match NodeId::named_by(old) {
+                    NodeId::NONE => self.finishes(),
+                    next => ClaimStep::WakeHead(next),
+                }
+            ),
             ClaimStep::WakeHead(node) if self.has_left(node, old) => {
                 (self.pass, self.found) = (node, None);
                 self.writer_goes()
@@ -248,12 +250,13 @@ impl LockClaim {
                 ClaimStep::Drop
             }
             ClaimStep::Drop if !count::has_phases(kind) => mutate!("lock_sweep_unguarded":
-            if old == count::INSIDE { self.finishes() } else { ClaimStep::Downgrade }
-            => match old {
-                _ if count::has_readers(kind, old) => ClaimStep::TakeReaders(old),
-                _ if old & count::INTERESTED != 0 => ClaimStep::HandOver,
-                _ => self.finishes(),
-            }),
+                if old == count::INSIDE { self.finishes() } else { ClaimStep::Downgrade }
+                => match old {
+                    _ if count::has_readers(kind, old) => ClaimStep::TakeReaders(old),
+                    _ if old & count::INTERESTED != 0 => ClaimStep::HandOver,
+                    _ => self.finishes(),
+                }
+            ),
             ClaimStep::Drop | ClaimStep::Downgrade => {
                 self.is_counted = self.at == ClaimStep::Downgrade;
                 let has_readers = mutate!("lock_readers_not_woken":

@@ -53,7 +53,7 @@ fn a_read_only_region_is_not_written() {
         rig.issue(WordRequest::atomic(kind, addr, 3u64));
         let ops = rig.finish();
         assert_eq!(ops.len(), usize::from(is_good), "{kind:?}");
-        let result = if is_good { Ok(0) } else { Err(AccessError::ReadOnly { addr }) };
+        let result = if is_good { Ok(0) } else { Err(AddrError::ReadOnly { addr }) };
         assert_eq!(rig.result(), result, "{kind:?}");
     }
     for (is_push, result) in [(true, false), (false, true)] {
@@ -62,7 +62,7 @@ fn a_read_only_region_is_not_written() {
         let (dst, src) = if is_push { (addr, own) } else { (own, addr) };
         rig.issue(Copy::new(dst, src, 8));
         rig.finish();
-        let expected = if result { Ok(0) } else { Err(AccessError::ReadOnly { addr }) };
+        let expected = if result { Ok(0) } else { Err(AddrError::ReadOnly { addr }) };
         assert_eq!(rig.result(), expected);
         assert!(!rig.keeps(1));
     }
@@ -71,7 +71,7 @@ fn a_read_only_region_is_not_written() {
     let (own, dst, addr) = (rig.at(0, OPEN, 0), rig.at(1, OPEN, 0), rig.at(2, READ, 0));
     rig.issue(Copy::new(dst, own, 8).then_add(addr, 1));
     assert_eq!(rig.finish().len(), 1);
-    assert_eq!(rig.result(), Err(AccessError::ReadOnly { addr }));
+    assert_eq!(rig.result(), Err(AddrError::ReadOnly { addr }));
 }
 
 /// Whether a part is inside a region is checked part by part; whether addresses have
@@ -93,7 +93,9 @@ fn bytes_beyond_a_region_are_not_accessed() {
             let (dst, src) = if is_push { (addr, own) } else { (own, addr) };
             rig.issue(Copy::new(dst, src, bytes));
             assert_eq!(rig.finish().len(), usize::from(refused.is_none()));
-            let error = |bytes| AccessError::OutOfRange { addr, bytes };
+            // The sum of address and length is checked without the region.
+            let region_bytes = (offset + bytes <= end).then_some(BYTES);
+            let error = |bytes| AddrError::OutOfRange { addr, bytes, region_bytes };
             assert_eq!(rig.result(), refused.map_or(Ok(0), |bytes| Err(error(bytes))));
         }
     }
@@ -210,7 +212,7 @@ fn the_table_of_one_end_is_kept_only_until_the_copy_has_ended() {
     rig.lost = vec![Rank(2)];
     rig.issue(Copy::new(rig.at(2, OPEN, 0), rig.at(1, OPEN, 0), 8));
     assert!(rig.finish().is_empty());
-    assert_eq!(rig.result(), Err(AccessError::PeerLost { rank: Rank(2) }));
+    assert_eq!(rig.result(), Err(AddrError::PeerLost { rank: Rank(2) }));
     assert!(!rig.keeps(1), "no operation is under way");
 }
 
@@ -267,7 +269,8 @@ fn a_list_that_leaves_the_range_of_an_address_fails_there() {
     }
     rig.end(&get, Ok(0));
     assert_eq!(rig.finish().len(), 10);
-    let beyond = AccessError::OutOfRange { addr: entries, bytes: 2 * ENTRY_BYTES };
+    let beyond =
+        AddrError::OutOfRange { addr: entries, bytes: 2 * ENTRY_BYTES, region_bytes: None };
     assert_eq!(rig.result(), Err(beyond));
 }
 
@@ -283,8 +286,8 @@ fn an_entry_with_other_ranks_ends_a_list() {
         rig.end(&get, Ok(0));
         let expected = match (to, from) {
             (1, 0) => Ok(0),
-            (1, _) => Err(AccessError::Elsewhere { addr: src }),
-            _ => Err(AccessError::Elsewhere { addr: dst }),
+            (1, _) => Err(AddrError::OtherRank { addr: src }),
+            _ => Err(AddrError::OtherRank { addr: dst }),
         };
         assert_eq!(rig.finish().len(), usize::from(expected.is_ok()));
         assert_eq!(rig.result(), expected);

@@ -3,6 +3,7 @@
 use super::*;
 use crate::command::{CommandEnd, CommandNote};
 use crate::control::COMMAND_BYTES;
+use crate::error_code::to_code;
 use crate::request::{Copy, ListCopy};
 
 /// A copy from one rank to another, neither of which is this rank.
@@ -131,10 +132,10 @@ fn an_end_belongs_to_one_life_and_carries_its_result() {
         let mut rig = Rig::new(plain());
         let request = if is_list { list(&rig) } else { copy(&rig) };
         let addr = if is_list { rig.at(3, OPEN, 0) } else { rig.at(2, OPEN, 0) };
-        let out_of_range = AccessError::OutOfRange { addr, bytes };
-        let lost = AccessError::PeerLost { rank: Rank(2) };
+        let out_of_range = AddrError::OutOfRange { addr, bytes, region_bytes: None };
+        let lost = AddrError::PeerLost { rank: Rank(2) };
         let mut stamp = 0;
-        for error in [None, Some(AccessError::Stale { addr }), Some(out_of_range), Some(lost)] {
+        for error in [None, Some(AddrError::StaleKey { addr }), Some(out_of_range), Some(lost)] {
             rig.issue(request);
             let note = rig.op();
             stamp += 1;
@@ -143,7 +144,7 @@ fn an_end_belongs_to_one_life_and_carries_its_result() {
             told(&mut rig, 1, CommandEnd::Told { stamp, code: 0 });
             assert!(rig.ops().is_empty() && rig.ended().is_empty());
             assert_eq!(rig.machine.dropped(), dropped + 2);
-            let code = error.map_or(0, AccessError::to_code);
+            let code = error.map_or(0, to_code);
             told(&mut rig, 0, CommandEnd::Told { stamp, code });
             assert!(rig.ops().is_empty());
             assert_eq!(rig.result(), error.map_or(Ok(0), Err));
@@ -170,7 +171,7 @@ fn the_caller_of_a_strided_copy_changes_the_flag_itself() {
         rig.issue(others(&rig).strided(2, 8, 8).then_add(flag, 5));
         let note = rig.op();
         rig.end(&note, Ok(0));
-        let code = if is_good { 0 } else { AccessError::Nowhere { addr: flag }.to_code() };
+        let code = if is_good { 0 } else { to_code(AddrError::Nowhere { addr: flag }) };
         told(&mut rig, 0, CommandEnd::Told { stamp: 1, code });
         let ops = rig.finish();
         assert_eq!(ops.len(), usize::from(is_good));
@@ -238,7 +239,7 @@ fn a_refused_note_ends_the_copy() {
     let note = rig.op();
     rig.end(&note, Err(LOST));
     assert!(rig.ops().is_empty());
-    assert_eq!(rig.result(), Err(AccessError::PeerLost { rank: Rank(3) }));
+    assert_eq!(rig.result(), Err(AddrError::PeerLost { rank: Rank(3) }));
     rig.issue(others(&rig));
     assert_eq!(rig.op().op.operand() & 0xffff_ffff, 2, "the place is free, in another life");
 }
@@ -264,7 +265,7 @@ fn a_loss_ends_the_commands_to_that_rank() {
             assert!(rig.ops().is_empty());
             let ended = rig.ended();
             assert_eq!(ended.len(), usize::from(ends), "{lost} {phase}");
-            let error = AccessError::PeerLost { rank: Rank(lost) };
+            let error = AddrError::PeerLost { rank: Rank(lost) };
             assert!(ended.iter().all(|(_, result)| *result == Err(error)));
             if ends {
                 rig.issue(others(&rig));

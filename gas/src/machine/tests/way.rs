@@ -18,22 +18,22 @@ fn an_operation_on_a_missing_address_names_the_address() {
         let mut rig = Rig::new(setup);
         rig.issue(WordRequest::atomic(Kind::GetWord, addr, 0u64));
         assert!(rig.ops().is_empty());
-        assert_eq!(rig.result(), Err(AccessError::Nowhere { addr }));
+        assert_eq!(rig.result(), Err(AddrError::Nowhere { addr }));
         let own = rig.at(0, OPEN, 0);
         for (dst, src) in [(addr, own), (own, addr)] {
             rig.issue(Copy::new(dst, src, 8));
             assert!(rig.ops().is_empty());
-            assert_eq!(rig.result(), Err(AccessError::Nowhere { addr }));
+            assert_eq!(rig.result(), Err(AddrError::Nowhere { addr }));
         }
-        assert_eq!(rig.machine.want(addr), Err(AccessError::Nowhere { addr }));
-        assert_eq!(rig.machine.want_newer(addr, 1), Err(AccessError::Nowhere { addr }));
+        assert_eq!(rig.machine.want(addr), Err(AddrError::Nowhere { addr }));
+        assert_eq!(rig.machine.want_newer(addr, 1), Err(AddrError::Nowhere { addr }));
     }
     // The own rank has no other colour either.
     let mut rig = Rig::new(setup);
     let addr = other(AddressParts { rank: OWN, color: 1, ..place });
-    assert_eq!(rig.machine.unregister(addr), Err(AccessError::Nowhere { addr }));
+    assert_eq!(rig.machine.unregister(addr), Err(AddrError::Nowhere { addr }));
     let addr = other(AddressParts { rank: Rank(1), ..place });
-    assert_eq!(rig.machine.unregister(addr), Err(AccessError::Nowhere { addr }));
+    assert_eq!(rig.machine.unregister(addr), Err(AddrError::Nowhere { addr }));
 }
 
 /// A table that is older than the operation is read once more.
@@ -50,7 +50,7 @@ fn an_unlisted_region_is_looked_up_in_a_newer_table() {
         let addr = rig.at(1, NEW, 0);
         rig.issue(WordRequest::atomic(Kind::GetWord, addr, 0u64));
         rig.finish();
-        let result = if is_there { Ok(0) } else { Err(AccessError::Stale { addr }) };
+        let result = if is_there { Ok(0) } else { Err(AddrError::StaleKey { addr }) };
         assert_eq!((rig.result(), rig.reads), (result, 2));
     }
 }
@@ -86,7 +86,7 @@ fn a_table_that_cannot_be_read_ends_its_operations() {
         rig.lost = vec![Rank(1)];
         rig.issue(request(&rig));
         assert_eq!(rig.finish().len(), ops, "{number}");
-        assert_eq!(rig.result(), Err(AccessError::PeerLost { rank: Rank(1) }), "{number}");
+        assert_eq!(rig.result(), Err(AddrError::PeerLost { rank: Rank(1) }), "{number}");
     }
 }
 
@@ -108,7 +108,7 @@ fn a_failed_operation_ends_when_its_last_part_has_ended() {
     }
     let ack = rig.op();
     assert_eq!(ack.op.remote, rig.control.ack(Rank(1)).0);
-    assert_eq!(rig.result(), Err(AccessError::PeerLost { rank: Rank(1) }));
+    assert_eq!(rig.result(), Err(AddrError::PeerLost { rank: Rank(1) }));
 
     let mut rig = Rig::new(plain());
     rig.issue(Copy::new(addr, rig.at(0, OPEN, 0), 700));
@@ -119,7 +119,7 @@ fn a_failed_operation_ends_when_its_last_part_has_ended() {
         rig.end(out, Err(AddrError::Unsupported { addr: remote(1, OPEN, 0) }));
     }
     assert!(rig.ops().is_empty());
-    assert_eq!(rig.result(), Err(AccessError::PeerLost { rank: Rank(3) }));
+    assert_eq!(rig.result(), Err(AddrError::PeerLost { rank: Rank(3) }));
 }
 
 /// A flush of a rank waits for all operations that read or change its memory.

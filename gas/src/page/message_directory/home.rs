@@ -17,6 +17,8 @@ pub struct Home {
     /// is to come.
     stopping: Ranks,
     ending: Ranks,
+    /// The epoch of the reads that are to end.
+    ending_epoch: u32,
     /// The ranks from which an `Ended` has overtaken the `Stopped`.
     ended: Ranks,
     /// A rank was lost that may use the page's place at any time.
@@ -54,6 +56,7 @@ impl Home {
             has_permitted: false,
             stopping: none,
             ending: none,
+            ending_epoch: 0,
             ended: none,
             is_tainted: false,
             left: None,
@@ -98,11 +101,16 @@ impl Home {
                 let is_asked = epoch == self.entry.epoch && self.stopping.take(from);
                 if is_asked && !has_ended && !self.ended.take(from) {
                     self.ending.add(from);
+                    self.ending_epoch = epoch;
                 }
             }
-            // The page may have moved by now, or not.
+            // The page may have moved by now, or not. If it stayed where it was, the
+            // reads of the epoch before may end as late as during the next move.
             DirectoryMessage::Ended(epoch) => {
-                if !self.ending.take(from) && epoch == self.entry.epoch {
+                let is_awaited = mutate!("page_end_of_another_epoch":
+                    epoch == self.ending_epoch => true);
+                let was_awaited = is_awaited && self.ending.take(from);
+                if !was_awaited && epoch == self.entry.epoch {
                     self.ended.add(from);
                 }
             }

@@ -26,7 +26,7 @@
 //! | hazard | |
 //! |---|---|
 //! | O1, O6 | entering counts and checks in one step; `leave` is called for an access that has completed at the remote end |
-//! | O2, O13 | a `Stop` names an epoch; a `Told` of that epoch or an earlier one is ignored from then on |
+//! | O2, O13 | a `Stop` names an epoch; a `Told` of that epoch or an earlier one is ignored from then on; an `Ended` counts for its epoch alone |
 //! | O3, O4, O8 | the home lists a rank in the step in which it answers, reader or writer; no rank gets an answer while the page moves |
 //! | O5 | `Stopped` says whether reads go on, `Ended` that they have ended; only then the old frame is free |
 //! | O7 | a request that has to wait is noted with the page, and the next message is handled |
@@ -34,6 +34,7 @@
 //! | O10 | the home, the old owner and the new owner are listed and stopped like all other ranks |
 //! | O11 | one bit for each rank, so at most 64; a requester that knows no entry acknowledges a `Stop` at once |
 //! | O14 | if a mover has no frame, or dies before the home has handled its `Moved`, the page stays where it was, under a new epoch; the mover has not used the page, because it waits for its `Told`. A frame that a lost rank may still write to, or read, is not freed |
+//! | O18 | a `Told` of a page that is known is ignored: the place is the same, and the accesses there belong to the known epoch until its `Stop` |
 //!
 //! Progress: blocking. An `own` waits for every listed rank.
 //!

@@ -1,7 +1,7 @@
 //! The requester's part in the page protocol by messages.
 
 use super::protocol::{DirectoryMessage, PageAccess};
-use crate::page::entry::DirectoryEntry;
+use crate::page::entry::{DirectoryEntry, is_up_to};
 use tsumugi_core::mutate;
 
 /// The state of one page at a rank that uses it: the entry, and the accesses by it.
@@ -59,7 +59,7 @@ impl Requester {
             }
             None if self.awaited > 0 => Enter::Wait,
             None => {
-                self.awaited += 1;
+                self.await_answer();
                 Enter::Ask(DirectoryMessage::Query(want))
             }
         }
@@ -79,8 +79,11 @@ impl Requester {
         match message {
             DirectoryMessage::Told(entry) => {
                 self.awaited = self.awaited.saturating_sub(1);
-                let is_late = self.stopped.is_some_and(|epoch| entry.epoch <= epoch);
-                if mutate!("page_stop_forgotten": !is_late => true) {
+                let is_late = self.stopped.is_some_and(|last| is_up_to(entry.epoch, last));
+                // A known entry has not been stopped, so the page is there. If it stayed there
+                // under a new epoch, the accesses of the known one are still counted in `now`.
+                let is_first = mutate!("page_entry_replaced": self.entry.is_none() => true);
+                if is_first && mutate!("page_stop_forgotten": !is_late => true) {
                     self.entry = Some(entry);
                 }
                 None
@@ -88,12 +91,12 @@ impl Requester {
             DirectoryMessage::Stop(epoch) => {
                 // Of a mover that has died since: the home does not wait for the
                 // answer.
-                let is_old = self.stopped.is_some_and(|last| epoch <= last);
+                let is_old = self.stopped.is_some_and(|last| is_up_to(epoch, last));
                 if mutate!("page_late_stop_believed": is_old => false) {
                     return None;
                 }
                 self.stopped = Some(epoch);
-                if self.entry.is_some_and(|entry| entry.epoch <= epoch) {
+                if self.entry.is_some_and(|entry| is_up_to(entry.epoch, epoch)) {
                     self.entry = None;
                     self.before.reads += self.now.reads;
                     self.before.writes += self.now.writes;
@@ -111,6 +114,15 @@ impl Requester {
     /// uses the page here before that answer. If this rank dies before the home has
     /// handled the message, the page stays where it was, unchanged.
     pub fn expect(&mut self) {
+        self.await_answer();
+    }
+
+    /// Counts an answer that is to come. A rank that has long not used the page does not compare
+    /// the answer's epoch with the one that was stopped last: it may be any number of moves later.
+    fn await_answer(&mut self) {
+        if self.is_idle() {
+            *self = Self::default();
+        }
         self.awaited += 1;
     }
 
@@ -152,6 +164,7 @@ impl AccessCount {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::page::FIELD_MAX;
     use tsumugi_core::mem::Rank;
 
     const AT: DirectoryEntry = DirectoryEntry { owner: Rank(0), frame: 0, epoch: 4 };
@@ -179,6 +192,78 @@ mod tests {
         assert_eq!(own.handle(DirectoryMessage::Stop(3)), None);
         let answer = DirectoryMessage::Stopped { epoch: 5, has_ended: true };
         assert_eq!(own.handle(DirectoryMessage::Stop(5)), Some(answer));
+    }
+
+    /// The page stayed where it was when its mover died, and the `Stop` of that move is late: the
+    /// accesses that have begun by the first entry are waited for when the next move begins.
+    #[test]
+    fn a_known_entry_is_not_replaced() {
+        let reads = [false, true].map(|is_early| (PageAccess::Read, is_early));
+        let writes = [false, true].map(|is_early| (PageAccess::Write, is_early));
+        for (want, is_early) in reads.into_iter().chain(writes) {
+            // The answer to the query comes after that to the own `Moved`.
+            let mut own = Requester::default();
+            assert!(matches!(own.enter(want), Enter::Ask(_)));
+            own.expect();
+            let (first, second) = (AT, AT.moved(AT.owner, AT.frame));
+            let (known, other) = if is_early { (second, first) } else { (first, second) };
+            assert_eq!(own.handle(DirectoryMessage::Told(known)), None);
+            assert_eq!(own.enter(want), Enter::Go(known));
+            assert_eq!(own.handle(DirectoryMessage::Told(other)), None);
+            assert_eq!(own.enter(want), Enter::Go(known));
+            let stopped = |has_ended| DirectoryMessage::Stopped { epoch: 5, has_ended };
+            let answer = own.handle(DirectoryMessage::Stop(5));
+            assert_eq!(answer, (want == PageAccess::Read).then_some(stopped(false)));
+            assert_eq!(own.leave(want, known.epoch), None);
+            let last = match want {
+                PageAccess::Read => DirectoryMessage::Ended(5),
+                PageAccess::Write => stopped(true),
+            };
+            assert_eq!(own.leave(want, known.epoch), Some(last));
+            assert!(own.is_idle());
+        }
+    }
+
+    /// The epoch after the largest one is 0.
+    #[test]
+    fn an_answer_is_taken_when_the_epochs_begin_again() {
+        let last = DirectoryEntry { epoch: FIELD_MAX - 1, ..AT };
+        for is_read in [false, true] {
+            let mut own = Requester::default();
+            assert!(matches!(own.enter(PageAccess::Read), Enter::Ask(_)));
+            assert_eq!(own.handle(DirectoryMessage::Told(last)), None);
+            if is_read {
+                assert_eq!(own.enter(PageAccess::Read), Enter::Go(last));
+            }
+            let stopped = DirectoryMessage::Stopped { epoch: last.epoch, has_ended: !is_read };
+            assert_eq!(own.handle(DirectoryMessage::Stop(last.epoch)), Some(stopped));
+            assert!(matches!(own.enter(PageAccess::Read), Enter::Ask(_)));
+            let next = last.moved(Rank(1), 0);
+            assert_eq!(own.handle(DirectoryMessage::Told(next)), None);
+            assert_eq!(own.enter(PageAccess::Read), Enter::Go(next));
+            let stopped = DirectoryMessage::Stopped { epoch: 0, has_ended: false };
+            assert_eq!(own.handle(DirectoryMessage::Stop(0)), Some(stopped));
+        }
+    }
+
+    /// Between the stop and the next query the page has moved more often than half the number of
+    /// epochs.
+    #[test]
+    fn an_answer_is_taken_after_many_moves_by_others() {
+        for moves in [1, FIELD_MAX / 2, FIELD_MAX - 1] {
+            for is_mover in [false, true] {
+                let mut own = told();
+                assert!(own.handle(DirectoryMessage::Stop(AT.epoch)).is_some());
+                if is_mover {
+                    own.expect();
+                } else {
+                    assert!(matches!(own.enter(PageAccess::Read), Enter::Ask(_)));
+                }
+                let entry = DirectoryEntry { epoch: (AT.epoch + moves) % FIELD_MAX, ..AT };
+                assert_eq!(own.handle(DirectoryMessage::Told(entry)), None);
+                assert_eq!(own.enter(PageAccess::Read), Enter::Go(entry));
+            }
+        }
     }
 
     /// A requester that waits for an answer sends no query.

@@ -70,7 +70,7 @@ fn a_use_is_counted_while_it_lasts() {
         (gate(PAGE, GateState::Valid, 0), moving, false),
     ] {
         let words = loose(word, kept, 0);
-        let door = PinFast::of(&layout, MOVER, PAGE, |at| match at {
+        let pin = PinFast::of(&layout, MOVER, PAGE, |at| match at {
             at if at == layout.gate(MOVER, PAGE) => &words.first,
             at if at == layout.kept(MOVER, PAGE) => &words.second,
             at => panic!("{at:?}"),
@@ -80,9 +80,9 @@ fn a_use_is_counted_while_it_lasts() {
             assert_eq!(now(), word + 1);
             entry
         };
-        assert_eq!(door.hit(PAGE, Some, access), is_good.then_some(FIRST));
+        assert_eq!(pin.hit(PAGE, Some, access), is_good.then_some(FIRST));
         assert_eq!(now(), word, "no access is counted");
-        assert_eq!(door.hit(PAGE, |_| None::<()>, |()| panic!("out of reach")), None::<()>);
+        assert_eq!(pin.hit(PAGE, |_| None::<()>, |()| panic!("out of reach")), None::<()>);
         assert_eq!(now(), word, "no access is counted");
     }
 }

@@ -100,7 +100,7 @@ fn names_are_given_in_turn() {
         rig.registry.unregister(all[index]).unwrap();
         assert_eq!(rig.words[entry_word(0, index)].load(Ordering::Relaxed), 0);
         let addr = all[index];
-        assert_eq!(rig.registry.unregister(addr), Err(AccessError::Stale { addr }));
+        assert_eq!(rig.registry.unregister(addr), Err(AddrError::StaleKey { addr }));
     }
     assert!(rig.asked().is_empty());
     assert_eq!(rig.retired(), [all[7], all[9], all[250]]);
@@ -150,12 +150,12 @@ fn own_memory_is_found_by_its_address() {
         let last = split.add(first, 56).unwrap();
         let found = rig.registry.local(last, 8);
         assert_eq!(found.map(|(local, of)| (local.offset, of)), Ok((56, record)));
-        let error = Err(AccessError::OutOfRange { addr: last, bytes: 9 });
+        let error = Err(AddrError::OutOfRange { addr: last, bytes: 9, region_bytes: Some(64) });
         assert_eq!(rig.registry.local(last, 9).map(|(local, _)| local.offset), error);
     }
     let other = AddressParts { rank: Rank(1), ..split.place(addr).unwrap() };
     let addr = split.addr(other).unwrap();
-    assert_eq!(rig.registry.unregister(addr), Err(AccessError::Nowhere { addr }));
+    assert_eq!(rig.registry.unregister(addr), Err(AddrError::Nowhere { addr }));
 }
 
 /// The ranks with a bit get one request each, and all of them are waited for.

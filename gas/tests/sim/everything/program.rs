@@ -6,11 +6,10 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use tsumugi_conformance::Seeded;
 use tsumugi_core::backend::Domain;
-use tsumugi_core::mem::{Access, Region};
+use tsumugi_core::mem::{Access, AddrError, Region};
 use tsumugi_core::op::Kind;
 use tsumugi_core::sim::{Actor, SimEvent as Told, SimNode};
 use tsumugi_gas::address::GlobalAddr;
-use tsumugi_gas::error::AccessError;
 use tsumugi_gas::machine::MachineOutput;
 use tsumugi_gas::order::{After, Handle};
 use tsumugi_gas::request::{Copy, GlobalRequest, WordRequest};
@@ -222,14 +221,14 @@ impl Program<'_, '_> {
         }
     }
 
-    fn ended(&mut self, live: &Live, result: Result<u64, AccessError>) {
+    fn ended(&mut self, live: &Live, result: Result<u64, AddrError<GlobalAddr>>) {
         let Live { region, what, .. } = *live;
         let mut board = self.board.borrow_mut();
         let known = &mut board.regions[region];
         let line = self.lines.entry(region).or_insert(Some([0; LINE]));
         let value = match result {
             Ok(value) => value,
-            Err(AccessError::Stale { addr }) => {
+            Err(AddrError::StaleKey { addr }) => {
                 let other = if let What::Copy(other) = what { other } else { region };
                 let is_gone = !known.is_open || !board.regions[other].is_open;
                 assert!(is_gone, "{addr} is registered");
@@ -240,7 +239,7 @@ impl Program<'_, '_> {
                 }
                 return;
             }
-            Err(AccessError::PeerLost { .. }) if self.may_lose => {
+            Err(AddrError::PeerLost { .. }) if self.may_lose => {
                 known.unsure += 1;
                 if matches!(what, What::Copy(_)) {
                     // The operations of the dead rank may land at any time.

@@ -30,10 +30,10 @@ fn bytes_of_one_word_do_not_go_by_transfers_that_tear() {
     let stream = Moves { memory: true, rings: false, copies_words: false, words: 1 | 4 | 8 };
     let key = RegionKey::from_bits(1);
     let near = LocalAddr { key, offset: 3 };
-    let far = |offset| RemoteAddr { rank: Rank(1), key, offset };
+    let remote = |offset| RemoteAddr { rank: Rank(1), key, offset };
     let carries = |moves: Moves, offset, bytes| {
-        let put = moves.carries(&Op::put(near, far(offset), bytes));
-        assert_eq!(put, moves.carries(&Op::get(far(offset), near, bytes)));
+        let put = moves.carries(&Op::put(near, remote(offset), bytes));
+        assert_eq!(put, moves.carries(&Op::get(remote(offset), near, bytes)));
         put
     };
     for bytes in [2, 4, 8] {
@@ -44,7 +44,7 @@ fn bytes_of_one_word_do_not_go_by_transfers_that_tear() {
     for bytes in [1, 3, 16, 4096] {
         assert!(carries(stream, 64, bytes), "{bytes} bytes");
     }
-    assert!(stream.carries(&Op::put_word(far(64), Width::W8, 5)));
-    assert!(!stream.carries(&Op::put_word(far(64), Width::W2, 5)));
-    assert!(!stream.carries(&Op::put_word(far(64), Width::W8, 5).notifying()));
+    assert!(stream.carries(&Op::put_word(remote(64), Width::W8, 5)));
+    assert!(!stream.carries(&Op::put_word(remote(64), Width::W2, 5)));
+    assert!(!stream.carries(&Op::put_word(remote(64), Width::W8, 5).notifying()));
 }

@@ -1,4 +1,4 @@
-//! The format of errands and their answers on the network.
+//! The format of emulated operations and their answers on the network.
 //!
 //! ```text
 //!  request: 1 | kind 1 | width 1 | notify 1 | id 4 | key 4 | 0 4 | offset 8 |
@@ -12,7 +12,7 @@
 //! second.
 //!
 //! Numbers are little-endian. The parser takes any bytes: it checks lengths, kinds
-//! and widths, and the thread that carries an errand out checks addresses.
+//! and widths, and the thread that carries an emulated operation out checks addresses.
 
 use super::super::packet::PACKET_BYTES;
 use std::ptr::NonNull;
@@ -65,7 +65,7 @@ impl EmulatedReply {
         }
         let (what, value) = match result {
             Ok(old) => (0, old),
-            Err(AddrError::OutOfRange { region_bytes, .. }) => (2, region_bytes),
+            Err(AddrError::OutOfRange { region_bytes, .. }) => (2, region_bytes.unwrap_or(UNKNOWN)),
             Err(AddrError::Unaligned { align, .. }) => (3, align),
             Err(AddrError::ReadOnly { .. }) => (4, 0),
             Err(AddrError::PeerLost { .. }) => (5, 0),
@@ -230,7 +230,10 @@ pub(super) fn result(op: &Op, answer: &[u8; ANSWER_BYTES]) -> Result<u64, AddrEr
     let addr = op.remote;
     Err(match answer[1] {
         0 => return Ok(value),
-        2 => AddrError::OutOfRange { addr, bytes: op.bytes(), region_bytes: value },
+        2 => {
+            let region_bytes = (value != UNKNOWN).then_some(value);
+            AddrError::OutOfRange { addr, bytes: op.bytes(), region_bytes }
+        }
         3 => AddrError::Unaligned { addr, align: value },
         4 => AddrError::ReadOnly { addr },
         5 => AddrError::PeerLost { rank: addr.rank },
@@ -238,6 +241,8 @@ pub(super) fn result(op: &Op, answer: &[u8; ANSWER_BYTES]) -> Result<u64, AddrEr
     })
 }
 
+/// In an answer, the length of a region that the answering rank does not know.
+const UNKNOWN: u64 = u64::MAX;
 /// The value of `notify` for a put with a second operation.
 pub(super) const JOINED: u8 = 2;
 /// The longest put that can carry a second operation.

@@ -14,7 +14,7 @@ const TICK: u32 = 10;
 /// A packet from one node to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Packet {
-    Beat,
+    Heartbeat,
     Told,
 }
 
@@ -101,7 +101,7 @@ impl World {
                 continue;
             }
             match packet {
-                Packet::Beat => node.silence.hears_beat(from, now),
+                Packet::Heartbeat => node.silence.hears_heartbeat(from, now),
                 Packet::Told => node.silence.hears(from, now),
             }
             if packet == Packet::Told && node.silence.is_told_by(from) == SilenceVerdict::Ends {
@@ -134,8 +134,8 @@ impl World {
                 }
                 let lost: Vec<bool> = node.lost.iter().map(Option::is_some).collect();
                 for to in (0..count).filter(|to| *to != own) {
-                    if round.is_beat && !lost[to as usize] {
-                        self.send(own, to, Packet::Beat);
+                    if round.is_heartbeat && !lost[to as usize] {
+                        self.send(own, to, Packet::Heartbeat);
                     }
                     if round.told.contains(&to) {
                         self.send(own, to, Packet::Told);
@@ -312,7 +312,7 @@ fn a_node_that_was_stopped_gives_others_more_time() {
 #[test]
 fn a_limit_makes_a_rule() {
     let rule = Rule::new(Duration::from_secs(5));
-    assert_eq!(rule, Rule { beat: 250, late: 1000, given_up: 7500, start: 10_000 });
+    assert_eq!(rule, Rule { interval: 250, late: 1000, given_up: 7500, start: 10_000 });
     let short = Rule::new(Duration::from_millis(400));
-    assert_eq!(short, Rule { beat: 25, late: 100, given_up: 600, start: 10_000 });
+    assert_eq!(short, Rule { interval: 25, late: 100, given_up: 600, start: 10_000 });
 }

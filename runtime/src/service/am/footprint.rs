@@ -20,7 +20,7 @@ pub struct Footprint {
     /// The lanes of a rank of this node.
     pub lane_bytes: usize,
     /// The lanes of a rank of another node.
-    pub far_lane_bytes: usize,
+    pub net_lane_bytes: usize,
 }
 
 /// Computes the memory for a job of `ranks` ranks from the types.
@@ -34,6 +34,6 @@ pub fn footprint(ranks: u32) -> Footprint {
         later_bytes: LANDINGS * LANDING_BYTES,
         rank_bytes: peer,
         lane_bytes: (lanes(65) - lanes(1)).div_ceil(64),
-        far_lane_bytes: shape(1, ranks).block().memory_size().div_ceil(am::BLOCK_PEERS as usize),
+        net_lane_bytes: shape(1, ranks).block().memory_size().div_ceil(am::BLOCK_PEERS as usize),
     }
 }

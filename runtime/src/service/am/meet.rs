@@ -37,7 +37,7 @@ impl Am {
     pub(super) fn peer_of(&self, state: &mut AmState, rank: Rank) -> Result<PeerIndex, Error> {
         let size = self.member.size();
         if rank.0 >= size {
-            return Err(AddrError::NoSuchRank { rank, size }.into());
+            return Err(Error::Addr(AddrError::NoSuchRank { rank, size }));
         }
         match state.peers.find(rank) {
             Some(peer) => Ok(peer),
@@ -62,11 +62,11 @@ impl Am {
     /// Handles greetings that have arrived, and sends the greetings that are due, as
     /// far as the network takes them.
     pub(super) fn meet(&self, state: &mut AmState) {
-        let Some(far) = self.far.get() else { return };
+        let Some(remote) = self.remote.get() else { return };
         let mut came = std::mem::take(&mut state.put_off);
         came.extend(self.greetings.take());
         for (rank, greeting) in came {
-            let is_sound = greeting.own.0 < BLOCK_PEERS && self.far_rank(state, rank);
+            let is_sound = greeting.own.0 < BLOCK_PEERS && self.is_remote(state, rank);
             if !is_sound {
                 continue;
             }
@@ -84,7 +84,7 @@ impl Am {
             let (later, rank) = (peer.0 - self.shape.peers, state.peers.rank(peer));
             let key = state.regions[(later / BLOCK_PEERS) as usize].key;
             let greeting = Greeting { key, own: PeerIndex(later % BLOCK_PEERS) };
-            let sent = far.transport().try_send(rank, Parcel::Greeting, &greeting.to_bytes());
+            let sent = remote.transport().try_send(rank, Parcel::Greeting, &greeting.to_bytes());
             // A greeting to a lost rank counts as sent.
             if sent == Err(ParcelError::Full) {
                 state.to_greet.push_front(peer);
@@ -99,7 +99,7 @@ impl Am {
     }
 
     /// Whether `rank` exists and has no lanes here from the start.
-    fn far_rank(&self, state: &AmState, rank: Rank) -> bool {
+    fn is_remote(&self, state: &AmState, rank: Rank) -> bool {
         let peer = state.peers.find(rank);
         rank.0 < self.member.size() && peer.is_none_or(|peer| state.peers.local(peer).is_none())
     }
@@ -133,7 +133,7 @@ impl Am {
         // SAFETY: exposed memory, which stays mapped, of plain bytes and words. It
         // is given back only if no peer has its key.
         let region = unsafe { self.direct.register_runtime(at, bytes, Access::ReadWrite)? };
-        let shown = self.far.get().map_or(Ok(()), |far| far.transport().register(&region));
+        let shown = self.remote.get().map_or(Ok(()), |remote| remote.transport().register(&region));
         if let Err(error) = shown {
             self.direct.unregister(region.key);
             return Err(error);

@@ -1,4 +1,4 @@
-//! Copies of bytes that this rank gets from one far rank and puts to another one.
+//! Copies of bytes that this rank gets from one remote rank and puts to another one.
 //!
 //! ```text
 //!  unlent ─► get ─► chunk ─► put ─► given back
@@ -8,7 +8,7 @@ use tsumugi_core::mem::LocalAddr;
 use tsumugi_core::mem::{AddrError, RemoteAddr};
 use tsumugi_core::op::Op;
 
-/// A copy between two far ranks.
+/// A copy between two remote ranks.
 #[derive(Debug)]
 pub(super) struct Onward {
     put: Op,

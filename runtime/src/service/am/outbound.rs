@@ -82,7 +82,7 @@ enum Rest {
     Then(Op),
     /// The device does not have the atomic: a compare-and-swap loop in its place.
     CasLoop(CasLoop),
-    /// The bytes go on to another far rank.
+    /// The bytes go on to another remote rank.
     Onward(Onward),
 }
 
@@ -127,7 +127,7 @@ impl RemoteOps {
         self.begin_at(index)
     }
 
-    /// Does the same for a put of bytes that are at another far rank.
+    /// Does the same for a put of bytes that are at another remote rank.
     pub(crate) fn begin_between(&self, source: RemoteAddr, put: &Op) -> bool {
         let (onward, get) = Onward::begin(source, put);
         let index = self.take_place(&get, Rest::Onward(onward));
@@ -363,7 +363,7 @@ impl RemoteFlight {
     }
 
     /// Returns the next step of the operation, or `None` if it has ended. The bytes
-    /// of a copy between far ranks are put after the get. An atomic that the device
+    /// of a copy between remote ranks are put after the get. An atomic that the device
     /// does not have is a loop of compare-and-swap.
     fn turn(&mut self, result: &mut Result<u64, AddrError>) -> Option<Op> {
         let is_devices = self.op.remote.key.agent() == Agent::Device;

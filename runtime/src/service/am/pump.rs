@@ -5,6 +5,7 @@ use super::outbound::RemoteOps;
 use super::state::{Am, AmState, Function};
 use crate::panic;
 use std::mem::take;
+use std::sync::Arc;
 use std::sync::{MutexGuard, PoisonError};
 use tsumugi_core::am::{
     AmEvent, AmOutput, HandlerAnswer, HandlerId, Incoming, Message, RequestBody, SendError,
@@ -42,8 +43,8 @@ impl Am {
         self.deadline.note(state.machine.next_deadline(), &self.member);
         let is_owed = state.reply_owed();
         drop(state);
-        if let Some(far) = self.far.get() {
-            far.offer_again();
+        if let Some(remote) = self.remote.get() {
+            remote.offer_again();
         }
         let done = self.do_all();
         if is_owed {
@@ -133,6 +134,9 @@ impl Am {
                 None
             }
         };
+        if let Some(replaced) = function.and_then(Arc::into_inner) {
+            self.drop_replaced(handler, replaced);
+        }
         let mut state = self.lock();
         if let RequestBody::Landed(landed) = body {
             state.machine.release(landed);
@@ -145,6 +149,13 @@ impl Am {
         self.post();
     }
 
+    /// Drops a function that was replaced while it ran. Like the function itself, its
+    /// values must not sleep: this thread pumps.
+    #[cold]
+    fn drop_replaced(&self, handler: HandlerId, replaced: Function) {
+        self.contain(handler, || tsumugi_ult::callback(|| drop(replaced)));
+    }
+
     /// Calls a function of the program for messages to `handler`. A panic in it is
     /// contained, and all else goes on.
     pub fn contain<R>(&self, handler: HandlerId, call: impl FnOnce() -> R) -> Option<R> {
@@ -155,9 +166,9 @@ impl Am {
     /// operations that were, and how many have ended.
     #[inline]
     pub(super) fn post(&self) -> usize {
-        match self.far.get() {
+        match self.remote.get() {
             None => self.post_near(),
-            Some(far) => self.post_all(far),
+            Some(remote) => self.post_all(remote),
         }
     }
 
@@ -188,14 +199,14 @@ impl Am {
 
     /// Does the same where some operations are on ranks of other nodes.
     #[inline(never)]
-    fn post_all(&self, far: &RemoteOps) -> usize {
+    fn post_all(&self, remote: &RemoteOps) -> usize {
         let (mut posted, mut ended, mut has_ended) = (0, [None; BATCH], false);
         loop {
             let mut state = self.lock();
             for event in ended.iter_mut().filter_map(Option::take) {
                 state.machine.handle(event, Instant::ZERO);
             }
-            let count = far.take_ended(|tag, result| {
+            let count = remote.take_ended(|tag, result| {
                 state.machine.handle(AmEvent::Completed { tag, result }, Instant::ZERO);
             });
             posted += count;
@@ -210,16 +221,16 @@ impl Am {
             }
             drop(state);
             for (op, event) in ops.iter().flatten().zip(&mut ended) {
-                if far.is_near(op.remote.rank) {
+                if remote.is_near(op.remote.rank) {
                     *event = Some(AmEvent::Completed { tag: op.tag, result: self.carry_out(op) });
                     posted += 1;
                 } else {
-                    posted += usize::from(far.begin(op));
+                    posted += usize::from(remote.begin(op));
                 }
             }
             if ops[0].is_none() {
                 // There may be room now for refused operations.
-                return posted + if has_ended { far.offer_again() } else { 0 };
+                return posted + if has_ended { remote.offer_again() } else { 0 };
             }
         }
     }
@@ -239,7 +250,7 @@ impl Am {
     /// of its lanes. The calling thread has seen that change, or has carried it out.
     pub fn stir(&self) {
         // SeqCst: after the change of the word, of any ordering, and before the
-        // check of the sleepers. Lanes of far ranks are looked at when this flag is
+        // check of the sleepers. Lanes of remote ranks are looked at when this flag is
         // set.
         self.is_stirred.store(true, Ordering::SeqCst);
         fence(Ordering::SeqCst);

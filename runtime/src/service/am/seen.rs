@@ -13,7 +13,7 @@ impl Am {
     ///
     /// If there is no transport.
     pub fn operations(&self) -> Weak<impl Sized + use<>> {
-        self.far.get().expect("the rank has a transport").downgrade()
+        self.remote.get().expect("the rank has a transport").downgrade()
     }
 
     /// Casts messages to `handler` of these ranks, with which there were calls before,

@@ -113,7 +113,7 @@ impl Am {
             if state.has_ended {
                 return Err(CallError::Ended.into());
             }
-            let begun = match self.far.get() {
+            let begun = match self.remote.get() {
                 // In a job of one node the index of each peer is its rank.
                 None => begin(&mut state, PeerIndex(to.0)),
                 Some(_) => {
@@ -133,7 +133,7 @@ impl Am {
                 }
                 Err(SendError::NoSuchPeer { .. }) => {
                     let size = self.member.size();
-                    return Err(AddrError::NoSuchRank { rank: to, size }.into());
+                    return Err(Error::Addr(AddrError::NoSuchRank { rank: to, size }));
                 }
                 Err(error) => return Err(error.into()),
             }

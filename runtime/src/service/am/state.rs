@@ -49,7 +49,7 @@ pub struct Am {
     pub(super) member: Member,
     pub(super) direct: Direct,
     /// The transport of operations to ranks of other nodes, if there are any.
-    pub(super) far: OnceLock<RemoteOps>,
+    pub(super) remote: OnceLock<RemoteOps>,
     pub(super) shape: AmShape,
     pub(super) lanes: &'static [Word],
     /// Regions of the lanes, the staging cells and the landing buffers.
@@ -170,7 +170,7 @@ impl Am {
         Ok(Self {
             member: member.clone(),
             direct,
-            far: OnceLock::new(),
+            remote: OnceLock::new(),
             shape,
             lanes,
             regions: [lanes_region, staging_region, landing_region],
@@ -234,14 +234,24 @@ impl Am {
         let (greetings, member) = (self.greetings.clone(), self.member.clone());
         let greeted = Box::new(move |from, bytes: &[u8]| greetings.put(from, bytes, &member));
         transport.on_parcel(Parcel::Greeting, greeted);
-        let far = RemoteOps::new(transport, &self.member, outbound::PLACES);
-        assert!(self.far.set(far).is_ok(), "the transport is set once");
+        let remote = RemoteOps::new(transport, &self.member, outbound::PLACES);
+        assert!(self.remote.set(remote).is_ok(), "the transport is set once");
     }
 
-    /// Sets the function that messages for `handler` call.
+    /// Sets the function that messages for `handler` call. The function that was set
+    /// before is dropped when the table is unlocked: values of the program in it may
+    /// set handlers, call or sleep in their drop. After the end of the rank, the new
+    /// function is dropped.
     pub fn set(&self, handler: HandlerId, function: Function) {
+        let function = Arc::new(function);
         let mut functions = self.functions.write().unwrap_or_else(PoisonError::into_inner);
-        functions.insert(handler.0, Arc::new(function));
+        // `close` empties the table after it has set this.
+        let unused = match self.lock().has_ended {
+            true => Some(function),
+            false => functions.insert(handler.0, function),
+        };
+        drop(functions);
+        drop(unused);
     }
 
     /// Checks that a request may be sent to a peer.
@@ -252,8 +262,8 @@ impl Am {
         wants_reply: bool,
     ) -> Result<(), SendError> {
         state.machine.check_room(to, wants_reply)?;
-        match self.far.get() {
-            Some(far) if !far.is_near(state.peers.rank(to)) && far.is_full() => {
+        match self.remote.get() {
+            Some(remote) if !remote.is_near(state.peers.rank(to)) && remote.is_full() => {
                 Err(SendError::Busy(Why::NoMemory))
             }
             _ => Ok(()),
@@ -261,8 +271,8 @@ impl Am {
     }
 
     pub(super) fn is_alive(&self, rank: Rank) -> bool {
-        match self.far.get() {
-            Some(far) if !far.is_near(rank) => far.is_alive(rank),
+        match self.remote.get() {
+            Some(remote) if !remote.is_near(rank) => remote.is_alive(rank),
             _ => self.member.control_of(rank).is_alive(),
         }
     }
@@ -279,7 +289,7 @@ impl Service for Am {
             || self.is_stirred.load(Ordering::SeqCst)
             || self.greetings.has_any()
             || self.deaths.has_news(&self.member)
-            || self.far.get().is_some_and(RemoteOps::has_work)
+            || self.remote.get().is_some_and(RemoteOps::has_work)
     }
 
     #[inline]
@@ -299,7 +309,7 @@ impl Service for Am {
     }
 
     fn is_busy(&self) -> bool {
-        self.far.get().is_some() && self.lock().machine.staged() > 0
+        self.remote.get().is_some() && self.lock().machine.staged() > 0
     }
 
     fn until_deadline(&self) -> Option<Duration> {
@@ -326,7 +336,9 @@ impl Service for Am {
         for key in blocks {
             self.direct.unregister(key);
         }
-        take(&mut *self.functions.write().unwrap_or_else(PoisonError::into_inner));
+        let functions = take(&mut *self.functions.write().unwrap_or_else(PoisonError::into_inner));
+        // Without the lock, as in `set`.
+        drop(functions);
     }
 }
 

@@ -3,12 +3,11 @@
 use super::driver::{DriverState, GlobalDriver};
 use super::open::{AccessOutcome, Missing, TableSearch, slot_of};
 use std::ptr::NonNull;
-use tsumugi_core::mem::Rank;
+use tsumugi_core::mem::{AddrError, Rank};
 use tsumugi_core::sync::UnsafeCell;
 use tsumugi_core::wait::{Reason, Wait};
 use tsumugi_gas::address::GlobalAddr;
 use tsumugi_gas::cache::{Miss, TableWanted};
-use tsumugi_gas::error::AccessError;
 use tsumugi_gas::order::{After, Full, Handle};
 use tsumugi_gas::request::GlobalRequest;
 use tsumugi_ult::Here;
@@ -112,7 +111,7 @@ impl GlobalDriver {
         addr: GlobalAddr,
         miss: Miss,
         search: &mut TableSearch,
-    ) -> Result<(), AccessError> {
+    ) -> Result<(), AddrError<GlobalAddr>> {
         self.tell_of_miss(addr);
         if core::mem::replace(&mut search.is_again, true) {
             // The table has come and was evicted again: the slots may be held by a
@@ -127,7 +126,7 @@ impl GlobalDriver {
                 if search.known.replace(version).is_some_and(|known| known != version) {
                     // The copy was read after the access began, so the region does
                     // not exist.
-                    return Err(AccessError::Stale { addr });
+                    return Err(AddrError::StaleKey { addr });
                 }
                 state.machine.want_newer(addr, version)?
             }
@@ -158,7 +157,7 @@ impl GlobalDriver {
         addr: GlobalAddr,
         rank: Rank,
         missing: &UnsafeCell<Missing>,
-    ) -> Result<(), AccessError> {
+    ) -> Result<(), AddrError<GlobalAddr>> {
         self.drive();
         let reason = Reason { what: "table", at: u64::from(rank.0), wanted: 0 };
         let mut publish = |waker| {
@@ -180,6 +179,6 @@ impl GlobalDriver {
         // SAFETY: the lock is held, so the driver does not access `missing`.
         let result = missing.with_mut(|missing| unsafe { (*missing).result.take() });
         let result = result.expect("a caller is woken by the end of the fetch");
-        result.map_err(|error| AccessError::of(error, addr))
+        result.map_err(|error| error.at(addr))
     }
 }

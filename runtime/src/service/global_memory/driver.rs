@@ -32,7 +32,7 @@ use tsumugi_ult::SystemFutex;
 pub struct GlobalDriver {
     pub(super) member: Member,
     pub(super) direct: Direct,
-    pub(super) far: Option<RemoteOps>,
+    pub(super) remote: Option<RemoteOps>,
     pub(super) control: ControlRegions,
     pub(super) cache: TableCache<'static>,
     /// Whether the devices keep the order of a put and the operation posted behind
@@ -106,11 +106,11 @@ impl GlobalDriver {
         let device = (remote_completion, ordered_bytes, carried_bytes);
         let (machine, tables) = machine(member, shape, split, &control, device, workers);
         let places = shape.flights as usize;
-        let far = transport.map(|transport| RemoteOps::new(transport.clone(), member, places));
+        let remote = transport.map(|transport| RemoteOps::new(transport.clone(), member, places));
         Ok(Self {
             member: member.clone(),
             direct: member.direct(),
-            far,
+            remote,
             control,
             cache: machine.cache(),
             keeps_order,
@@ -202,9 +202,9 @@ impl GlobalDriver {
             for event in ended.iter_mut().filter_map(Option::take) {
                 state.machine.handle(event, self.deadline.now());
             }
-            if let Some(far) = &self.far {
+            if let Some(remote) = &self.remote {
                 let now = self.deadline.now();
-                done += far.take_ended(|tag, result| {
+                done += remote.take_ended(|tag, result| {
                     state.machine.handle(MachineEvent::Completed { tag, result }, now);
                 });
             }
@@ -273,7 +273,7 @@ impl Service for GlobalDriver {
         let event = if has_rung || has_died { MachineEvent::Rang } else { MachineEvent::Tick };
         state.machine.handle(event, self.deadline.now());
         drop(state);
-        let begun = self.far.as_ref().map_or(0, RemoteOps::offer_again);
+        let begun = self.remote.as_ref().map_or(0, RemoteOps::offer_again);
         self.drive() + begun > 0
     }
 
@@ -282,7 +282,7 @@ impl Service for GlobalDriver {
     fn has_work(&self) -> bool {
         self.control.bell().load(Ordering::SeqCst) != 0
             || self.deaths.has_news(&self.member)
-            || self.far.as_ref().is_some_and(RemoteOps::has_work)
+            || self.remote.as_ref().is_some_and(RemoteOps::has_work)
     }
 
     /// Whether there is work or a time limit has passed.

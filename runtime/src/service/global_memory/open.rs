@@ -6,11 +6,11 @@
 
 use tsumugi_core::mem::{AddrError, Rank};
 use tsumugi_core::wait::Waker;
-use tsumugi_gas::error::AccessError;
+use tsumugi_gas::address::GlobalAddr;
 use tsumugi_gas::order::Handle;
 
 /// The result of an operation.
-pub(super) type AccessOutcome = Result<u64, AccessError>;
+pub(super) type AccessOutcome = Result<u64, AddrError<GlobalAddr>>;
 
 /// The operations of all callers.
 pub(super) struct Open {

@@ -17,27 +17,29 @@ impl GlobalDriver {
         let OutgoingOp { op, source, agent, then } = out;
         let tag = op.tag;
         if let Some(source) = source {
-            if let Some(far) = self.far.as_ref().filter(|far| !far.is_near(op.remote.rank)) {
-                far.begin_between(*source, op);
+            if let Some(remote) =
+                self.remote.as_ref().filter(|remote| !remote.is_near(op.remote.rank))
+            {
+                remote.begin_between(*source, op);
                 return None;
             }
             return Some(MachineEvent::Completed { tag, result: self.carry_over(*source, op) });
         }
         let is_control = self.control.is_in(op.remote.key);
         let op = self.control.real(op);
-        match &self.far {
+        match &self.remote {
             // Memory of a device is accessed by the device on this node, too.
-            Some(far) if *agent == Agent::Device || !far.is_near(op.remote.rank) => {
+            Some(remote) if *agent == Agent::Device || !remote.is_near(op.remote.rank) => {
                 let Some(then) = then.as_ref().map(|then| self.control.real(then)) else {
-                    far.begin(&op);
+                    remote.begin(&op);
                     return None;
                 };
                 if *agent == Agent::Cpu && op.bytes() <= JOINED_BYTES {
-                    return (!far.begin_joined(&op, &then))
+                    return (!remote.begin_joined(&op, &then))
                         .then_some(MachineEvent::NotPosted(then.tag));
                 }
-                if far.begin(&op) && self.keeps_order {
-                    far.begin(&then);
+                if remote.begin(&op) && self.keeps_order {
+                    remote.begin(&then);
                     return None;
                 }
                 Some(MachineEvent::NotPosted(then.tag))

@@ -45,7 +45,7 @@ pub(super) fn machine(
     workers: usize,
 ) -> (GlobalMachine<'static>, MachineTables) {
     let (slots, slots_lent) = lend((0..shape.copies).map(|_| CacheSlot::new()).collect());
-    let (seats, seats_lent) = lend((0..workers).map(|_| HazardPointers::new()).collect());
+    let (hazards, hazards_lent) = lend((0..workers).map(|_| HazardPointers::new()).collect());
     let (records, records_lent) = lend(vec![NameRecord::FREE; REGIONS * shape.colors as usize]);
     let (awaited, awaited_lent) = lend(vec![0; shape.bitmap_words()]);
     let (told, told_lent) = lend(vec![0; shape.bitmap_words()]);
@@ -58,7 +58,7 @@ pub(super) fn machine(
     let given = Given {
         words: control.words(),
         slots,
-        seats,
+        hazards,
         records,
         awaited,
         told,
@@ -87,7 +87,7 @@ pub(super) fn machine(
     };
     let lent = (
         (slots_lent, records_lent, awaited_lent, told_lent, fetches_lent, issued_lent),
-        (edges_lent, jobs_lent, commands_lent, flights_lent, seats_lent, near_lent),
+        (edges_lent, jobs_lent, commands_lent, flights_lent, hazards_lent, near_lent),
     );
     (GlobalMachine::new(setup, given), lent)
 }

@@ -312,7 +312,7 @@ impl Messages {
     ) -> Result<T, MessageError> {
         loop {
             let mut state = self.lock();
-            let begun = begin(&mut state);
+            let begun = if state.has_ended { Err(WireRefusal::Ended) } else { begin(&mut state) };
             self.begun(state);
             match begun {
                 Ok(begun) => return Ok(begun),
@@ -345,6 +345,7 @@ impl Messages {
             WireRefusal::NoSuchRank { rank } => {
                 MessageError::NoSuchRank { rank, size: self.member.size() }
             }
+            WireRefusal::Ended => MessageError::Ended,
             WireRefusal::PeerLost { peer } => {
                 MessageError::PeerLost { rank: self.lock().rank_of(peer) }
             }

@@ -35,6 +35,7 @@ use crate::service::Service;
 use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 use tsumugi_core::mem::{LocalRank, PeerIndex};
 use tsumugi_core::msg::locked_matching::Board;
 use tsumugi_core::msg::{
@@ -69,7 +70,7 @@ pub struct Messages {
     /// it does; found out at the first use.
     kernels: Box<[OnceLock<Option<u32>>]>,
     /// The transport to other nodes, and the queue of parcels that have come from there.
-    far: Option<(Arc<dyn Transport>, Arc<Bag>)>,
+    net: Option<(Arc<dyn Transport>, Arc<Bag>)>,
     /// The table of this rank's posted receives, if the design has boards.
     board: Option<Board<'static>>,
 }
@@ -119,7 +120,7 @@ impl Messages {
             let peers = Peers::new(neighbours.clone());
             (transport.clone(), Box::new(ParcelPost::new(member, peers, shape, transport)))
         });
-        let (far, post) =
+        let (net, post) =
             post.map(|(transport, post)| ((transport, post.bag().clone()), post)).unzip();
         let splits = (0..neighbours.count()).map(|peer| near.splits(PeerIndex(peer))).collect();
         let own = neighbours.local(member.rank()).expect("a rank is one of its node");
@@ -143,7 +144,7 @@ impl Messages {
             probes,
             splits,
             kernels,
-            far,
+            net,
             board,
         })
     }
@@ -194,6 +195,21 @@ impl Messages {
         }
     }
 
+    /// Ends the part of this rank in messages, at the end of its job. Threads that wait
+    /// are woken: their calls end with [`MessageError::Ended`] as soon as no peer can
+    /// reach their buffers. When this returns, no thread of this rank accesses memory
+    /// of a peer any more.
+    pub(crate) fn close(&self) {
+        let woken = self.lock().seal();
+        woken.into_iter().for_each(Waker::wake);
+        self.work();
+        while self.lock().machine.is_copying() {
+            // A copy of another thread, or of the network.
+            tsumugi_ult::sleep(COPY_LOOK);
+            self.work();
+        }
+    }
+
     /// The number of the next communicator: the same on all ranks that create
     /// communicators in the same order.
     pub fn next_context(&self) -> Result<u16, MessageError> {
@@ -205,15 +221,15 @@ impl Messages {
     pub fn counts(&self) -> MessageCounts {
         let mut counts = *self.lock().machine.counts();
         // Parcels that were malformed.
-        counts.dropped += self.far.as_ref().map_or(0, |(_, bag)| bag.refused());
+        counts.dropped += self.net.as_ref().map_or(0, |(_, bag)| bag.refused());
         counts
     }
 
     /// Takes parcels from other nodes into the bag. Called without the lock: the
     /// handler of parcels must not wait for it.
     #[inline]
-    pub(crate) fn poll_far(&self) -> bool {
-        self.far.as_ref().is_some_and(|(transport, _)| transport.poll())
+    pub(crate) fn poll_net(&self) -> bool {
+        self.net.as_ref().is_some_and(|(transport, _)| transport.poll())
     }
 
     /// Breaks the board's lock after its holder has died; ranks that wait for that
@@ -236,7 +252,7 @@ impl Messages {
     }
 
     pub(super) fn work(&self) -> bool {
-        self.poll_far() | self.work_on(self.lock(), false)
+        self.poll_net() | self.work_on(self.lock(), false)
     }
 
     pub(super) fn work_on<'a>(&'a self, mut state: StateGuard<'a>, rests: bool) -> bool {
@@ -319,7 +335,7 @@ impl Messages {
         }
         let to = std::ptr::with_exposed_provenance_mut(to as usize);
         let rank = self.lock().rank_of(peer);
-        let begun = self.far.as_ref().is_some_and(|(transport, _)| {
+        let begun = self.net.as_ref().is_some_and(|(transport, _)| {
             // SAFETY: the buffer is lent to the message until the machine gets the
             // result.
             unsafe { transport.fetch(rank, from, to, len, job.request.to_bits()) }
@@ -349,8 +365,8 @@ impl Messages {
 
     /// Whether the job has other nodes.
     #[inline(always)]
-    pub(super) fn has_far(&self) -> bool {
-        self.far.is_some()
+    pub(super) fn has_net(&self) -> bool {
+        self.net.is_some()
     }
 
     #[inline(always)]
@@ -370,21 +386,21 @@ impl Service for Messages {
     fn has_work(&self) -> bool {
         self.free_board();
         // No other thread would send the parcels that the network has refused.
-        let has_moved = self.poll_far() | self.work_on(self.lock(), true);
-        has_moved || self.far.is_some() && self.lock().has_unsent()
+        let has_moved = self.poll_net() | self.work_on(self.lock(), true);
+        has_moved || self.net.is_some() && self.lock().has_unsent()
     }
 
     /// Whether a peer has found no thread here that would handle its long message.
     #[inline]
     fn is_neglected(&self) -> bool {
         self.member.control().is_neglected()
-            || self.far.as_ref().is_some_and(|(_, bag)| bag.is_full())
+            || self.net.as_ref().is_some_and(|(_, bag)| bag.is_full())
     }
 
     /// The helper's work for a rank that is neglected.
     fn help(&self) -> bool {
         self.free_board();
-        let has_come = self.far.as_ref().is_some_and(|(_, bag)| bag.is_full());
+        let has_come = self.net.as_ref().is_some_and(|(_, bag)| bag.is_full());
         self.member.control().take_neglected() | has_come && self.work_on(self.lock(), false)
     }
 
@@ -411,6 +427,9 @@ fn thresholds_of(measured: &distance::Thresholds) -> Thresholds {
         ..Thresholds::DEFAULT
     }
 }
+
+/// How long the end of a rank waits before it looks at its last copies again.
+const COPY_LOOK: Duration = Duration::from_micros(100);
 
 /// The result of a copy.
 enum CopyOutcome {

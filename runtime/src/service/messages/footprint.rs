@@ -23,7 +23,7 @@ pub fn tables_bytes(ranks: u32, peers: u32) -> usize {
 /// Bytes that messages take for each rank of another node with which there are any,
 /// with the spare room of tables; for all such ranks together; and for the contents
 /// of the two lanes of one if they are full.
-pub fn far_footprint(ranks: u32) -> (usize, usize, usize) {
+pub fn net_footprint(ranks: u32) -> (usize, usize, usize) {
     let entries =
         tables_bytes(ranks, 2) - tables_bytes(ranks, 1) + size_of::<NetworkLaneEnd<'static>>();
     let places = NetworkLane::places(&shape(1));

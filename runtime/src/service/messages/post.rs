@@ -31,8 +31,8 @@ use tsumugi_core::sync::{AtomicBool, AtomicU64, Ordering};
 use tsumugi_pvas::Member;
 use tsumugi_ult::SystemFutex;
 
-/// The far lanes of a rank, under the lock of its messages. The lanes are indexed by
-/// peer.
+/// The network lanes of a rank, under the lock of its messages. The lanes are indexed
+/// by peer.
 pub(crate) struct ParcelPost {
     member: Member,
     peers: Peers,

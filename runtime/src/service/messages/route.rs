@@ -146,7 +146,7 @@ impl LaneTransport for JobWire<'_> {
     }
 
     fn ring(&mut self, from: PeerIndex) {
-        // A far rank sees the parcel itself.
+        // A remote rank sees the parcel itself.
         if let Some(near) = self.post.near(from) {
             self.near.ring(near);
         }

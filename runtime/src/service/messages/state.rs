@@ -31,6 +31,9 @@ pub(super) struct MessageState {
     pub(super) offered_from: u32,
     /// Something has come for which the probers were not woken yet.
     pub(super) has_moved: bool,
+    /// The rank has ended: nothing begins any more, and no thread sleeps for a
+    /// message.
+    pub(super) has_ended: bool,
     /// The memory that the machine borrows; dropped last.
     tables: MessageTables,
     _boards: LeakedSlice<Board<'static>>,
@@ -73,6 +76,8 @@ pub(super) enum WireRefusal {
     NoSuchRank { rank: Rank },
     /// The peer has died.
     PeerLost { peer: PeerIndex },
+    /// This rank has ended.
+    Ended,
 }
 
 impl From<CallError> for WireRefusal {
@@ -119,6 +124,7 @@ impl MessageState {
             probers: Vec::new(),
             offered_from: Thresholds::DEFAULT.offered_from(),
             has_moved: false,
+            has_ended: false,
             tables,
             _boards: lent_boards,
         }
@@ -131,7 +137,7 @@ impl MessageState {
     /// There is no such rank; on one node the machine checks that.
     #[inline(always)]
     pub(super) fn peer_of(&mut self, rank: Rank) -> Result<PeerIndex, WireRefusal> {
-        if self.post.is_none() { Ok(PeerIndex(rank.0)) } else { self.far_peer(rank) }
+        if self.post.is_none() { Ok(PeerIndex(rank.0)) } else { self.remote_peer(rank) }
     }
 
     /// Returns the pattern for the machine, with the index of its source.
@@ -144,14 +150,14 @@ impl MessageState {
         let Pattern { context, source, tag } = pattern;
         match source {
             Some(rank) if self.post.is_some() => {
-                Ok(Pattern { context, source: Some(self.far_peer(rank)?), tag })
+                Ok(Pattern { context, source: Some(self.remote_peer(rank)?), tag })
             }
             _ => Ok(by_rank(pattern)),
         }
     }
 
     #[inline(never)]
-    fn far_peer(&mut self, rank: Rank) -> Result<PeerIndex, WireRefusal> {
+    fn remote_peer(&mut self, rank: Rank) -> Result<PeerIndex, WireRefusal> {
         let Some(post) = &mut self.post else { return Ok(PeerIndex(rank.0)) };
         let peer = post.peer_of(rank);
         self.catch_up();
@@ -223,7 +229,9 @@ impl MessageState {
     #[cold]
     fn look_at_arrived(&mut self) -> bool {
         let mut has_moved = false;
-        while let Some(peer) = self.post.as_mut().and_then(|post| post.mail().poll_arrived()) {
+        while !self.has_ended
+            && let Some(peer) = self.post.as_mut().and_then(|post| post.mail().poll_arrived())
+        {
             self.catch_up();
             has_moved |= on_wire!(self, |machine, wire| machine.look(wire, peer));
         }
@@ -294,6 +302,26 @@ impl MessageState {
         }
     }
 
+    /// Ends the part of the rank in messages: what no peer can reach ends now. Returns
+    /// the wakers of all threads that wait.
+    pub(super) fn seal(&mut self) -> Vec<Waker> {
+        self.has_ended = true;
+        self.machine.seal();
+        let mut woken = std::mem::take(&mut self.probers);
+        for entry in &mut self.entries {
+            let Some(waiting) = entry.waiting.take() else { continue };
+            // SAFETY: as in `note_ended`.
+            woken.extend(unsafe { &mut *waiting.as_ptr() }.waker.take());
+        }
+        woken
+    }
+
+    /// Ends the requests of a sealed rank, when no peer reaches their buffers any
+    /// more.
+    pub(super) fn end_all(&mut self) {
+        on_wire!(self, |machine, wire| machine.end_all(wire));
+    }
+
     /// Whether a thread sleeps until the request has ended.
     pub(super) fn is_waited_for(&self, request: RequestId) -> bool {
         self.entries[index(request)].waiting.is_some()
@@ -320,6 +348,7 @@ impl MessageState {
         Some(match self.machine.take(request)? {
             Ok(received) => Ok(self.named(received)),
             Err(RequestError::Cancelled) => Err(RequestError::Cancelled),
+            Err(RequestError::Ended) => Err(RequestError::Ended),
             Err(RequestError::PeerLost { peer }) => {
                 Err(RequestError::PeerLost { peer: self.rank_of(peer) })
             }

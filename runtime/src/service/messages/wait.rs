@@ -7,11 +7,13 @@ use super::state::{MessageState, WaitingRequest, by_rank, index};
 use crate::error::MessageError;
 use std::num::NonZero;
 use std::ptr::NonNull;
+use std::time::Duration;
 use tsumugi_core::mem::PeerIndex;
 use tsumugi_core::mem::Rank;
 use tsumugi_core::msg::{self, MessageBytes, Pattern, RequestError, RequestId};
 use tsumugi_core::sync::{Ordering, UnsafeCell, spin_loop};
 use tsumugi_core::wait::{Reason, Wait};
+use tsumugi_pvas::partition::ControlBlock;
 use tsumugi_ult::Here;
 
 impl Messages {
@@ -72,6 +74,7 @@ impl Messages {
             if let Some(ended) = self.lock().take(request) {
                 return ended;
             }
+            self.end_with_rank();
         }
     }
 
@@ -94,6 +97,7 @@ impl Messages {
                 if all(&mut self.lock()).is_some() {
                     break;
                 }
+                self.end_with_rank();
             }
         }
     }
@@ -116,6 +120,7 @@ impl Messages {
             };
             if self.watch(None, any, &mut || ()).is_none() {
                 self.sleep_for(requests, 1);
+                self.end_with_rank();
             }
         }
     }
@@ -125,8 +130,31 @@ impl Messages {
         let Under::Way(request, _) = under else { return true };
         self.lock().machine.has_ended(request) || {
             self.work();
+            self.end_if_over();
             self.lock().machine.has_ended(request)
         }
+    }
+
+    /// For a thread that waits when its rank has ended: ends the requests, or sleeps
+    /// for a while if a peer may still access their buffers.
+    fn end_with_rank(&self) {
+        if self.lock().has_ended && !self.end_if_over() {
+            tsumugi_ult::sleep(LOOK_AGAIN);
+        }
+    }
+
+    /// If this rank has ended, and no other rank of the node accesses memory of
+    /// others for a message any more, ends all requests. Returns whether it does.
+    fn end_if_over(&self) -> bool {
+        let mut state = self.lock();
+        let is_over = |control: &ControlBlock| control.is_closed() || !control.is_alive();
+        if !state.has_ended || !self.member.space().controls().all(is_over) {
+            return false;
+        }
+        state.end_all();
+        drop(state);
+        self.work();
+        true
     }
 
     /// Waits for a message that matches, and leaves it in its queue.
@@ -137,6 +165,9 @@ impl Messages {
         }
         let pattern = self.by_index(pattern);
         let found = |state: &mut MessageState| {
+            if state.has_ended {
+                return Some(Err(MessageError::Ended));
+            }
             let is_lost = pattern.source.is_some_and(|peer| state.machine.is_lost(peer));
             let lost = source.filter(|_| is_lost);
             let found = state.machine.probe(&pattern);
@@ -173,7 +204,7 @@ impl Messages {
     /// The pattern for the machine; its source must be a rank of the job.
     #[inline]
     fn by_index(&self, pattern: Pattern<Rank>) -> Pattern {
-        if !self.has_far() {
+        if !self.has_net() {
             return by_rank(pattern);
         }
         self.lock().by_index(pattern).expect("the rank is one of the job")
@@ -254,7 +285,7 @@ impl Messages {
             leave();
         };
         for _ in 0..self.rounds {
-            self.poll_far();
+            self.poll_net();
             let mut state = self.lock();
             let mut has_moved = state.take_arrived();
             for number in 0..LOOKS {
@@ -325,6 +356,9 @@ impl Messages {
         let mut publish = |waker| {
             let this = self;
             let mut state = this.lock();
+            if state.has_ended {
+                return false;
+            }
             waiting.with_mut(|waiting| {
                 let Some(ended) = state.register(requests.clone(), pointer) else {
                     is_shared = true;
@@ -388,6 +422,7 @@ fn received_of_ended(
     match result {
         Ok(received) => received_of(received, room),
         Err(RequestError::Cancelled) => Err(MessageError::Cancelled),
+        Err(RequestError::Ended) => Err(MessageError::Ended),
         Err(RequestError::PeerLost { peer: rank }) => Err(MessageError::PeerLost { rank }),
         Err(RequestError::Failed { peer: rank }) => Err(MessageError::Failed { rank }),
     }
@@ -402,5 +437,7 @@ fn reason(source: Option<Rank>, tag: Option<u32>) -> Reason {
     Reason { what: "message", at, wanted: tag.map_or(u64::MAX, u64::from) }
 }
 
+/// How long a thread of a rank that has ended waits before it looks at its peers again.
+const LOOK_AGAIN: Duration = Duration::from_millis(1);
 /// Looks of a thread each time that it has the lock.
 const LOOKS: u32 = 8;

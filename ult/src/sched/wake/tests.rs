@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::sched::batch::Batch;
-use crate::sched::guests::GuestScope;
+use crate::sched::outside_scopes::OutsideScope;
 use crate::sched::record::WorkerRequests;
 use crate::sched::worker::tests::{Bench, task};
 use crate::task::Traits;
@@ -228,60 +228,61 @@ fn the_oldest_ult_without_a_stack_is_taken_if_it_can_run() {
 }
 
 #[test]
-fn guests_leave_in_any_order_and_the_last_lets_the_scheduler_end() {
+fn outside_scopes_leave_in_any_order_and_the_last_lets_the_scheduler_end() {
     for order in [[0, 1, 2], [2, 1, 0], [1, 0, 2], [1, 2, 0]] {
         let bench = Bench::new(1, 0);
         let shared = &*bench.shared;
-        let guests = [(); 3].map(|()| GuestScope::new());
-        assert!(!shared.has_guest());
-        assert!(!shared.guests.wait(waker(bench.sleeping(0))), "no guest is inside");
-        // SAFETY: the guests stay until they have left.
+        let outside_scopes = [(); 3].map(|()| OutsideScope::new());
+        assert!(!shared.has_outside_scope());
+        assert!(!shared.outside_scopes.wait(waker(bench.sleeping(0))), "no outside scope is left");
+        // SAFETY: the outside scopes stay until they have left.
         unsafe {
-            assert!(shared.enter(&guests[0]));
-            shared.leave(&guests[0]);
+            assert!(shared.enter(&outside_scopes[0]));
+            shared.leave(&outside_scopes[0]);
             assert!(!shared.is_stopped(), "the end was not requested");
-            assert!(guests.iter().all(|guest| shared.enter(guest)));
-            assert!(shared.has_guest());
-            let elsewhere =
-                std::thread::scope(|scope| scope.spawn(|| shared.has_guest()).join().unwrap());
-            assert!(!elsewhere, "another thread is not a guest");
+            assert!(outside_scopes.iter().all(|outside| shared.enter(outside)));
+            assert!(shared.has_outside_scope());
+            let elsewhere = std::thread::scope(|scope| {
+                scope.spawn(|| shared.has_outside_scope()).join().unwrap()
+            });
+            assert!(!elsewhere, "another thread has no outside scope");
             let waits = bench.sleeping(0);
-            assert!(shared.guests.wait(waker(waits)));
+            assert!(shared.outside_scopes.wait(waker(waits)));
             shared.stop();
             for at in order {
                 assert!(!shared.is_stopped() && !task(waits).is_ready());
-                shared.leave(&guests[at]);
+                shared.leave(&outside_scopes[at]);
             }
             assert!(shared.is_stopped() && task(waits).is_ready());
-            assert!(!shared.has_guest());
-            assert!(!shared.enter(&guests[0]), "the guest is too late");
+            assert!(!shared.has_outside_scope());
+            assert!(!shared.enter(&outside_scopes[0]), "the scope is too late");
         }
     }
 }
 
 #[test]
-fn each_ult_of_a_worker_is_a_guest_by_itself() {
+fn each_ult_of_a_worker_is_an_outside_scope_by_itself() {
     let bench = Bench::new(1, 0);
     let (here, host) = (Bench::new(1, 0), &bench.shared);
     let [first, second] = [here.ready(), here.ready()];
-    let guest = GuestScope::new();
+    let outside = OutsideScope::new();
     as_worker(&here, 0, || {
         here.workers[0].set_current(first);
-        // SAFETY: the guest stays until it has left.
-        unsafe { assert!(host.enter(&guest)) };
-        assert!(host.has_guest());
+        // SAFETY: the outside scope stays until it has left.
+        unsafe { assert!(host.enter(&outside)) };
+        assert!(host.has_outside_scope());
         here.workers[0].set_current(second);
-        assert!(!host.has_guest());
-        // SAFETY: the guest has entered.
-        unsafe { host.leave(&guest) };
+        assert!(!host.has_outside_scope());
+        // SAFETY: the outside scope has entered.
+        unsafe { host.leave(&outside) };
     });
 }
 
 #[test]
-fn a_guest_can_enter_while_another_keeps_the_scheduler() {
+fn an_outside_scope_can_enter_while_another_keeps_the_scheduler() {
     let bench = Bench::new(1, 0);
-    let [first, second] = [(); 2].map(|()| GuestScope::new());
-    // SAFETY: the guests stay until they have left.
+    let [first, second] = [(); 2].map(|()| OutsideScope::new());
+    // SAFETY: the outside scopes stay until they have left.
     unsafe {
         assert!(bench.shared.enter(&first));
         bench.shared.stop();

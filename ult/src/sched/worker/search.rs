@@ -418,7 +418,8 @@ impl Worker {
                 || limit.is_some_and(|limit| limit.is_zero())
                 || shared.progress.has_work()
                 || self.can_run_stack_waiter()
-            => false);
+            => false
+        );
         if stay {
             shared.bells.stay(self.index);
             // A thief may be about to take what was seen.

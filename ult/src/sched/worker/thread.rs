@@ -14,7 +14,7 @@ use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use core::cell::{Cell, RefCell};
 use core::ptr::{self, NonNull};
-use tsumugi_core::sync::{Ordering, UnsafeCell};
+use tsumugi_core::sync::{Ordering, UnsafeCell, shown};
 use tsumugi_core::time::Instant;
 
 /// One worker. It lies on its OS thread's stack.
@@ -66,6 +66,9 @@ pub(crate) struct Worker {
     pub(super) random: Cell<u64>,
     pub(super) stacks: UnsafeCell<WorkerCache<Stack>>,
     pub(super) slots: UnsafeCell<WorkerCache<FreeSlot>>,
+    /// The ULT on the stack of which a callback runs; else null. An atomic, because a
+    /// signal handler on this thread reads it.
+    stack_owner: shown::AtomicPtr<Task>,
 }
 
 /// The address of a lone ULT that was seen, and its stamp.
@@ -102,6 +105,7 @@ impl Worker {
             random: Cell::new(0x9e37_79b9_7f4a_7c15 ^ (index as u64 + 1)),
             stacks: UnsafeCell::new(WorkerCache::new()),
             slots: UnsafeCell::new(WorkerCache::new()),
+            stack_owner: shown::AtomicPtr::new(ptr::null_mut()),
             shared,
         }
     }
@@ -139,11 +143,27 @@ impl Worker {
     }
 
     /// Clears the current ULT: from here on no ULT runs on the present stack.
-    /// Returns the ULT that did.
+    /// Returns the ULT that did, the stack's [owner](Self::stack_owner).
     pub(in crate::sched) fn take_current(&self) -> Option<TaskSlot> {
         let before = self.current();
-        self.worker_slot().place.current.store(ptr::null_mut(), Ordering::Relaxed);
+        if let Some(owner) = before {
+            self.stack_owner.store(owner.as_ptr(), Ordering::Relaxed);
+            self.worker_slot().place.current.store(ptr::null_mut(), Ordering::Relaxed);
+        }
         before
+    }
+
+    /// Sets the ULT that `take_current` has returned, on the same stack, as the current
+    /// one again.
+    pub(in crate::sched) fn put_current_back(&self, slot: TaskSlot) {
+        self.set_current(slot);
+        self.stack_owner.store(ptr::null_mut(), Ordering::Relaxed);
+    }
+
+    /// The ULT on the stack of which a callback runs, while one does.
+    #[cfg(all(feature = "std", not(tsumugi_loom)))]
+    pub(in crate::sched) fn stack_owner(&self) -> Option<TaskSlot> {
+        NonNull::new(self.stack_owner.load(Ordering::Relaxed))
     }
 
     /// The worker's turn: what is left of it, and what was counted in it.

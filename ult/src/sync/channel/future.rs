@@ -3,6 +3,9 @@
 //! A future that has to wait is a node in the same queue as the sleepers. When
 //! the future is dropped, it takes the node out, and passes on the value that it
 //! was handed in the meantime.
+//!
+//! The clone and the drop of a waker may run any code, also calls on the channel. So
+//! wakers are cloned and dropped outside of the channel's lock.
 
 use super::error::{RecvError, SendError};
 use super::shared::{ChannelShared, put, take};
@@ -58,12 +61,12 @@ impl<T> Future for Send<'_, T> {
         // SAFETY: nothing is moved out of the future except the value, which is
         // not pinned.
         let this = unsafe { self.get_unchecked_mut() };
-        let wake = Wake::Future(context.waker().clone());
+        let mut wake = Some(Wake::Future(context.waker().clone()));
         if this.waits {
             let node = &raw mut this.node;
             // SAFETY: the node is in this pinned future, and was pushed to that
             // queue.
-            if this.shared.with(|state| unsafe { state.senders_waiting.renew(node, wake) }) {
+            if this.shared.with(|state| unsafe { state.senders_waiting.renew(node, &mut wake) }) {
                 return Poll::Pending;
             }
             this.waits = false;
@@ -81,7 +84,7 @@ impl<T> Future for Send<'_, T> {
                     let outcome = state.put(&mut *slot, &mut served);
                     if let Put::Full = outcome {
                         *node = WaitNode::new().with_slot(slot.cast());
-                        state.senders_waiting.push(node, wake);
+                        state.senders_waiting.push(node, wake.take().expect("not pushed yet"));
                     }
                     outcome
                 }
@@ -102,12 +105,12 @@ impl<T> Future for Recv<'_, T> {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         // SAFETY: as for `Send`.
         let this = unsafe { self.get_unchecked_mut() };
-        let wake = Wake::Future(context.waker().clone());
+        let mut wake = Some(Wake::Future(context.waker().clone()));
         if this.waits {
             let node = &raw mut this.node;
             // SAFETY: the node is in this pinned future, and was pushed to that
             // queue.
-            if this.shared.with(|state| unsafe { state.receivers_waiting.renew(node, wake) }) {
+            if this.shared.with(|state| unsafe { state.receivers_waiting.renew(node, &mut wake) }) {
                 return Poll::Pending;
             }
             this.waits = false;
@@ -127,7 +130,7 @@ impl<T> Future for Recv<'_, T> {
                 // is gone.
                 unsafe {
                     *node = WaitNode::new().with_slot(slot.cast());
-                    state.receivers_waiting.push(node, wake);
+                    state.receivers_waiting.push(node, wake.take().expect("not pushed yet"));
                 }
             }
             outcome

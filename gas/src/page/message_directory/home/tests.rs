@@ -102,6 +102,15 @@ fn a_frame_that_a_lost_rank_may_write_to_is_never_free() {
     }
 }
 
+#[test]
+#[cfg(debug_assertions)]
+fn a_frame_that_is_freed_under_a_lost_rank_is_caught() {
+    let caught = tsumugi_core::sync::with_mutant("page_taint_forgotten", || {
+        std::panic::catch_unwind(a_frame_that_a_lost_rank_may_write_to_is_never_free).is_err()
+    });
+    assert!(caught);
+}
+
 /// The number of the lost rank is beyond those that can be listed.
 #[test]
 fn the_loss_of_an_unlisted_rank_changes_nothing() {
@@ -172,6 +181,32 @@ fn an_end_of_another_epoch_counts_for_nothing() {
         home.handle(READER, DirectoryMessage::Ended(epoch));
         assert_eq!(sent(&mut home), [(at.owner, DirectoryMessage::Free(at.frame))]);
     }
+}
+
+/// The end of reads that a dead mover has stopped comes during the next move, and does not free
+/// the frame that the rank reads now.
+#[test]
+fn an_end_of_reads_before_the_page_stayed_frees_nothing() {
+    let mut home = Home::new(AT);
+    home.handle(READER, DirectoryMessage::Query(PageAccess::Read));
+    home.handle(MOVER, DirectoryMessage::Own);
+    home.handle_lost(MOVER);
+    home.handle(READER, stopped(AT.epoch, false));
+    home.handle(READER, DirectoryMessage::Query(PageAccess::Read));
+    home.handle(OTHER, DirectoryMessage::Own);
+    let at = home.entry();
+    home.handle(READER, stopped(at.epoch, false));
+    sent(&mut home);
+    for is_moving in [true, false] {
+        home.handle(READER, DirectoryMessage::Ended(AT.epoch));
+        assert_eq!(sent(&mut home), []);
+        if is_moving {
+            home.handle(OTHER, DirectoryMessage::Moved(1));
+            assert_eq!(sent(&mut home), [(OTHER, DirectoryMessage::Told(at.moved(OTHER, 1)))]);
+        }
+    }
+    home.handle(READER, DirectoryMessage::Ended(at.epoch));
+    assert_eq!(sent(&mut home), [(at.owner, DirectoryMessage::Free(at.frame))]);
 }
 
 /// A rank that has owned the page gets it again after the ranks that wait for it.

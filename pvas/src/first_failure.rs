@@ -1,5 +1,5 @@
-//! The rank that failed first and so ended a job on several nodes (the *culprit*),
-//! as the launcher reports it.
+//! The rank that failed first and so ended a job on several nodes (the *first
+//! failure*), as the launcher reports it.
 //!
 //! ```text
 //!           suspects()                     tell(rank)
@@ -10,14 +10,14 @@
 //! Only the launcher sees all ends, so it knows which end came first. When a
 //! connection to a rank of another node closes, that rank may have ended because a
 //! third rank died: a thread that sees the closed connection asks here before it
-//! names a culprit.
+//! names a rank.
 //!
 //! In the other direction, a node reports each rank that it declares lost to the
 //! launcher through a pipe, before any rank of the node learns of the loss: so the
 //! launcher has the report before it sees the end of a rank that ends because of
 //! the loss.
 //!
-//! Progress: a short lock; [`wait`](Culprit::wait) blocks for at most 1 s in all.
+//! Progress: a short lock; [`wait`](FirstFailure::wait) blocks for at most 1 s in all.
 
 use std::io::{PipeWriter, Write};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -27,15 +27,15 @@ use tsumugi_core::mem::Rank;
 /// The launcher's report of the rank that failed first, for the threads of one
 /// rank. See the module.
 #[derive(Debug, Default)]
-pub struct Culprit {
-    state: Mutex<CulpritReport>,
+pub struct FirstFailure {
+    state: Mutex<FailureReport>,
     told: Condvar,
     /// The pipe to the launcher, for losses.
     losses: OnceLock<PipeWriter>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct CulpritReport {
+struct FailureReport {
     /// The launcher names a rank within this time after the first suspicion; zero:
     /// there is no launcher that does.
     within: Duration,
@@ -44,7 +44,7 @@ struct CulpritReport {
     since: Option<Instant>,
 }
 
-impl Culprit {
+impl FirstFailure {
     /// Notes that a launcher is there and will report which rank has died.
     pub fn expect(&self) {
         self.expect_within(WORD_WITHIN);
@@ -117,12 +117,12 @@ impl Culprit {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, CulpritReport> {
+    fn lock(&self) -> MutexGuard<'_, FailureReport> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl CulpritReport {
+impl FailureReport {
     /// How long the launcher's report may still take.
     fn left(&mut self) -> Duration {
         if self.within.is_zero() || self.known.is_some() {
@@ -147,33 +147,33 @@ mod tests {
     use std::thread;
 
     #[test]
-    fn without_a_launcher_the_culprit_is_not_awaited() {
-        let culprit = Culprit::default();
-        assert!(!culprit.is_awaited());
-        assert_eq!(culprit.wait(), None);
-        culprit.outlive();
+    fn without_a_launcher_the_first_failure_is_not_awaited() {
+        let first_failure = FirstFailure::default();
+        assert!(!first_failure.is_awaited());
+        assert_eq!(first_failure.wait(), None);
+        first_failure.outlive();
     }
 
     #[test]
     fn the_first_report_counts_and_ends_the_wait() {
-        let culprit = Culprit::default();
-        culprit.expect();
-        assert!(culprit.is_awaited());
+        let first_failure = FirstFailure::default();
+        first_failure.expect();
+        assert!(first_failure.is_awaited());
         thread::scope(|scope| {
-            let waits = scope.spawn(|| culprit.wait());
-            assert!(culprit.tell(Rank(3)));
+            let waits = scope.spawn(|| first_failure.wait());
+            assert!(first_failure.tell(Rank(3)));
             assert_eq!(waits.join().unwrap(), Some(Rank(3)));
         });
-        assert!(!culprit.tell(Rank(1)));
-        assert_eq!((culprit.rank(), culprit.is_awaited()), (Some(Rank(3)), false));
+        assert!(!first_failure.tell(Rank(1)));
+        assert_eq!((first_failure.rank(), first_failure.is_awaited()), (Some(Rank(3)), false));
     }
 
     #[test]
     fn a_missing_report_is_awaited_once() {
-        let culprit = Culprit::default();
-        culprit.expect();
-        assert_eq!(culprit.wait(), None);
-        assert!(!culprit.is_awaited());
-        assert_eq!((culprit.wait(), culprit.rank()), (None, None));
+        let first_failure = FirstFailure::default();
+        first_failure.expect();
+        assert_eq!(first_failure.wait(), None);
+        assert!(!first_failure.is_awaited());
+        assert_eq!((first_failure.wait(), first_failure.rank()), (None, None));
     }
 }

@@ -6,16 +6,16 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 use tsumugi_core::sync::{AtomicU32, Ordering};
 
-/// A scheduler whose main has ended runs on for its guest.
+/// A scheduler whose main has ended runs on for its outside scope.
 #[test]
-fn a_guest_is_waited_for() {
+fn an_outside_scope_is_waited_for() {
     let mutants =
         ["guests_end_under", "guests_stop_nobody", "lock_acquire_relaxed", "lock_release_relaxed"];
-    check("guests::a_guest_is_waited_for", &mutants, || {
+    check("outside_scopes::an_outside_scope_is_waited_for", &mutants, || {
         let scheduler = scheduler(1);
         let spawner = scheduler.spawner();
         let inside = Arc::new(AtomicU32::new(0));
-        let guest = {
+        let outside = {
             let inside = inside.clone();
             thread::spawn(move || {
                 spawner.scope(|scope| {
@@ -29,33 +29,33 @@ fn a_guest_is_waited_for() {
                 thread::yield_now();
             }
         });
-        guest.join().unwrap();
+        outside.join().unwrap();
     });
 }
 
-/// A guest that comes when the scheduler ends is waited for or gets an error.
+/// An outside scope that comes when the scheduler ends is waited for or gets an error.
 #[test]
-fn a_guest_enters_at_the_end() {
-    expect_late_guests();
-    check("guests::a_guest_enters_at_the_end", &["guests_enter_late"], || {
+fn an_outside_scope_enters_at_the_end() {
+    expect_late_scopes();
+    check("outside_scopes::an_outside_scope_enters_at_the_end", &["guests_enter_late"], || {
         let scheduler = scheduler(1);
         let spawner = scheduler.spawner();
-        let guest = thread::spawn(move || {
+        let outside = thread::spawn(move || {
             spawner.scope(|scope| {
                 let spawned = panic::catch_unwind(AssertUnwindSafe(|| scope.spawn(|| 3)));
                 spawned.is_ok_and(|ult| ult.join().unwrap() == 3)
             })
         });
         scheduler.run(|| ());
-        guest.join().unwrap();
+        outside.join().unwrap();
     });
 }
 
-/// Two guests, of which one then waits until no other is left.
+/// Two outside scopes, of which one then waits until no other is left.
 #[test]
-fn guests_leave_one_by_one() {
+fn outside_scopes_leave_one_by_one() {
     let mutants = ["guests_leave_first", "guests_tell_nobody", "guests_wait_for_nobody"];
-    check("guests::guests_leave_one_by_one", &mutants, || {
+    check("outside_scopes::outside_scopes_leave_one_by_one", &mutants, || {
         let scheduler = scheduler(1);
         let spawner = scheduler.spawner();
         let steps = Arc::new(AtomicU32::new(0));
@@ -74,14 +74,15 @@ fn guests_leave_one_by_one() {
             }
         });
         spawner.wait_for_scopes();
-        assert_eq!(steps.load(Ordering::Relaxed), 2, "the other guest is still inside");
+        assert_eq!(steps.load(Ordering::Relaxed), 2, "the other scope is still inside");
         drop(scheduler);
         other.join().unwrap();
     });
 }
 
-/// Suppresses the message of the panic by which a late guest learns that the scheduler has ended.
-fn expect_late_guests() {
+/// Suppresses the message of the panic by which a late outside scope learns that the
+/// scheduler has ended.
+fn expect_late_scopes() {
     let say = panic::take_hook();
     panic::set_hook(Box::new(move |info| {
         if info.payload_as_str() != Some("spawn: the scheduler has ended") {

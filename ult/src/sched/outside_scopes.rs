@@ -1,4 +1,4 @@
-//! Guests: scopes on a scheduler with an owner that is none of the scheduler's
+//! Outside scopes: scopes on a scheduler with an owner that is none of the scheduler's
 //! own ULTs. The scheduler does not end before they do.
 //!
 //! What a ULT of a scope borrows, it may have lent on: to a thread, to a receive
@@ -9,13 +9,13 @@
 //! ```text
 //!   scope of a ULT of the scheduler     its owner is cut off with its members:
 //!                                       what they borrow is never given back
-//!   scope of another owner, a guest     the end waits until the scope has ended
+//!   scope of another owner, outside     the end waits until the scope has ended
 //!
-//!   end wanted ──► guests left? ──no──► stop: the workers end
+//!   end wanted ──► any left? ──no──► stop: the workers end
 //!                     └yes: the last one to leave stops them
 //! ```
 //!
-//! Guests enter until the scheduler stops, and none enters after that.
+//! Outside scopes enter until the scheduler stops, and none enters after that.
 
 use crate::lock::Lock;
 use core::ptr;
@@ -24,30 +24,30 @@ use tsumugi_core::sync::UnsafeCell;
 use tsumugi_core::wait::Waker;
 
 /// The scopes on a scheduler with owners that are none of its ULTs.
-pub(crate) struct GuestScopes(Lock<GuestList>);
+pub(crate) struct OutsideScopes(Lock<ScopeList>);
 
-struct GuestList {
-    first: *mut GuestScope,
+struct ScopeList {
+    first: *mut OutsideScope,
     is_ending: bool,
-    /// The waker of a thread that waits until there is no guest.
+    /// The waker of a thread that waits until there is no outside scope.
     waiting: Option<Waker>,
 }
 
 /// One scope, on the stack of the caller that waits for it.
-pub(crate) struct GuestScope(UnsafeCell<GuestEntry>);
+pub(crate) struct OutsideScope(UnsafeCell<ScopeEntry>);
 
-struct GuestEntry {
-    next: *mut GuestScope,
+struct ScopeEntry {
+    next: *mut OutsideScope,
     who: usize,
 }
 
 // SAFETY: entries are accessed under the lock, and they are taken out before they
 // are dropped.
-unsafe impl Send for GuestList {}
+unsafe impl Send for ScopeList {}
 
-impl GuestScopes {
+impl OutsideScopes {
     pub(super) fn new() -> Self {
-        Self(Lock::new(GuestList { first: ptr::null_mut(), is_ending: false, waiting: None }))
+        Self(Lock::new(ScopeList { first: ptr::null_mut(), is_ending: false, waiting: None }))
     }
 
     /// Whether the caller `who` is inside of a scope on this scheduler.
@@ -55,7 +55,7 @@ impl GuestScopes {
         self.0.with(|list| {
             let mut at = list.first;
             while !at.is_null() {
-                // SAFETY: a guest stays where it is until it is taken out, and
+                // SAFETY: an outside scope stays where it is until it is taken out, and
                 // this is under the lock.
                 let (next, one) = unsafe { (*at).0.with(|entry| ((*entry).next, (*entry).who)) };
                 if one == who {
@@ -67,8 +67,8 @@ impl GuestScopes {
         })
     }
 
-    /// Lets the last guest stop the workers from here on. Returns true if there
-    /// is no guest.
+    /// Lets the last outside scope stop the workers from here on. Returns true if there
+    /// is no outside scope.
     pub(super) fn end(&self) -> bool {
         self.0.with(|list| {
             list.is_ending = true;
@@ -76,7 +76,7 @@ impl GuestScopes {
         })
     }
 
-    /// Leaves a waker that is called when there is no guest; false if there is
+    /// Leaves a waker that is called when there is no outside scope; false if there is
     /// none now.
     pub(crate) fn wait(&self, waker: Waker) -> bool {
         self.0.with(|list| {
@@ -89,47 +89,48 @@ impl GuestScopes {
     }
 }
 
-impl GuestScope {
+impl OutsideScope {
     pub(crate) fn new() -> Self {
-        Self(UnsafeCell::new(GuestEntry { next: ptr::null_mut(), who: 0 }))
+        Self(UnsafeCell::new(ScopeEntry { next: ptr::null_mut(), who: 0 }))
     }
 
     /// Enters as the caller `who`; false if the scheduler has ended.
     ///
     /// # Safety
     ///
-    /// The guest stays where it is until it has left.
-    pub(super) unsafe fn enter(&self, guests: &GuestScopes, who: usize) -> bool {
-        guests.0.with(|list| {
+    /// The outside scope stays where it is until it has left.
+    pub(super) unsafe fn enter(&self, outside_scopes: &OutsideScopes, who: usize) -> bool {
+        outside_scopes.0.with(|list| {
             let has_ended = list.is_ending && list.first.is_null();
             if mutate!("guests_enter_late": has_ended => false) {
                 return false;
             }
             // SAFETY: the entry is in no list yet, so no other thread accesses it.
-            self.0.with_mut(|entry| unsafe { *entry = GuestEntry { next: list.first, who } });
+            self.0.with_mut(|entry| unsafe { *entry = ScopeEntry { next: list.first, who } });
             list.first = ptr::from_ref(self).cast_mut();
             true
         })
     }
 
     /// Leaves. Returns whether the workers must stop now, and the waker of a thread
-    /// that waits until there is no guest.
+    /// that waits until there is no outside scope.
     ///
     /// # Safety
     ///
-    /// The guest has entered.
-    pub(super) unsafe fn leave(&self, guests: &GuestScopes) -> (bool, Option<Waker>) {
+    /// The outside scope has entered.
+    pub(super) unsafe fn leave(&self, outside_scopes: &OutsideScopes) -> (bool, Option<Waker>) {
         let this = ptr::from_ref(self).cast_mut();
-        guests.0.with(|list| {
-            // SAFETY: the guest has entered, so it is in the list; under the lock.
+        outside_scopes.0.with(|list| {
+            // SAFETY: the outside scope has entered, so it is in the list; under the
+            // lock.
             let next = self.0.with(|entry| unsafe { (*entry).next });
             if mutate!("guests_leave_first": list.first == this => true) {
                 list.first = next;
             } else {
                 let mut at = list.first;
-                // SAFETY: guests stay where they are until they are taken out.
-                // This guest is in the list and not the first, so one of the
-                // guests before has it as its next.
+                // SAFETY: outside scopes stay where they are until they are taken out.
+                // This scope is in the list and not the first, so one of the
+                // outside scopes before has it as its next.
                 unsafe {
                     while (*at).0.with(|entry| (*entry).next) != this {
                         at = (*at).0.with(|entry| (*entry).next);
