@@ -160,6 +160,8 @@ for ((time = 1; time <= times; time++)); do
     ((nodes == 2)) || hosts=$hosts,10.95.0.3
     what="rank $victim of $ranks on $nodes nodes over $TSUMUGI_PROVIDER by $signal after $delay ms"
     what="$what, TSUMUGI_TEST_SEED=$TSUMUGI_TEST_SEED"
+    # Lines of the last job must not be read before the next one has begun.
+    : >"$log"
     timeout -k 5 120 "$tsumugi" run --hosts $hosts -n "$ranks" "$job" --role mourn >"$log" 2>&1 &
     launcher=$!
     for _ in $(seq 600); do

@@ -58,9 +58,11 @@
 //!
 //! The pages that it owned are lost. For the pages of which it was the home, the
 //! location is lost, too: calls that need it end with [`AddrError::PeerLost`]. A page
-//! that it was moving is intact, but accesses that need the location of that page end
-//! with [`AddrError::PeerLost`] of the mover, until the next own or relocate of the
-//! page takes the move over. All other pages stay usable.
+//! that it was moving is intact if the move had not taken effect, but accesses that
+//! need the location of that page end with [`AddrError::PeerLost`] of the mover, until
+//! the next own or relocate of the page takes the move over. All other pages stay
+//! usable. With [`Directory::Messages`] each call that needs a message of the home, for
+//! any page, ends with [`AddrError::PeerLost`] once a rank has died.
 //!
 //! Progress: a get is lock-free, and wait-free between ranks of a node while the
 //! page stays where it is; all other calls are blocking.

@@ -2,7 +2,7 @@
 //!
 //! `net` is common to all networks: operations down (`endpoint`), completions up
 //! (`poll`), registered memory (`memory`), packets, cards. Each backend is a folder
-//! with one implementation of `Wire`, in `line` (the hub: `plug`), which maps the
+//! with one implementation of `NetWire`, in `wire`, which maps the
 //! calls of `net` to those of its library. A folder for a library also has `config`,
 //! `sys` (the foreign functions) and `probe` (trials of the device). The library is
 //! loaded when a job requests it: the build needs none. The steps of adding a backend

@@ -6,7 +6,7 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`address`] | global addresses: 64 bits that name a byte of any rank |
-//! | [`error`] | why an access was refused |
+//! | `error_code` | the 32-bit codes of address errors |
 //! | [`control`] | the memory that each rank provides for the protocols of all ranks |
 //! | [`table`] | the table of the regions that a rank has registered |
 //! | [`cache`] | copies of other ranks' tables |

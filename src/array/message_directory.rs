@@ -13,8 +13,8 @@
 //!
 //! A letter is a message of this protocol: an active message without an answer.
 //! Each letter is handled by a ULT of its own, so a handler that waits for room to
-//! answer does not keep other letters from being received. When a rank dies, each
-//! caller that waits for a letter gets an error.
+//! answer does not keep other letters from being received. When a rank has died, each
+//! caller that waits for a letter, then or later, gets an error.
 
 use super::ArrayError;
 use crate::lock::Words;

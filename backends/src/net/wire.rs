@@ -2,11 +2,25 @@
 //! order.
 //!
 //! ```text
-//!  put, get, word, send ─► Answer: 0 │ −EAGAIN: full │ −EINPROGRESS: not yet,
+//!  put, get, word, send ─► PostResult: 0 │ −EAGAIN: full │ −EINPROGRESS: not yet,
 //!                          ask again │ another −errno
 //!  ring_doorbell        ─► what was posted since goes out
-//!  completions          ─► Entry: done │ refused │ gone │ again
+//!  completions          ─► CompletionEntry: done │ immediate │ refused │ gone │ again
 //! ```
+//!
+//! What a wire promises:
+//!
+//! - **Completion.** Each request that was taken (0) ends with one entry with its
+//!   context, except [`inject_packet`](NetWire::inject_packet), which has none. Its
+//!   buffers are the wire's until then. Whether a put has landed at its completion is
+//!   a trait of the domain, found by a trial.
+//! - **Order.** None, neither of puts nor of packets.
+//! - **Threads.** One call at a time, each from any thread.
+//! - **Errors.** `-EAGAIN` and `-EINPROGRESS`: nothing was taken, and the layer above
+//!   tries again. `-ENOSYS` and `-EOPNOTSUPP`: the operation is not supported. Errors
+//!   of a peer that is not there yet (`first_contact`) are tried again for 3 s. Any
+//!   other error of a post, and the entry `gone`, mean that the peer is lost;
+//!   `refused` makes the layer above read the peer's directory again.
 
 use core::ffi::{c_int, c_void};
 use core::fmt;

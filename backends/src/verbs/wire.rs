@@ -3,9 +3,9 @@
 //!
 //! ```text
 //!  put, get, word, send ─► requests[context] ─ linked ─► connection.first .. last
-//!                                                            │ ring
+//!                                                            │ ring_doorbell
 //!                                       ibv_post_send ◄──────┘ one per connection
-//!  ibv_poll_cq ─► wr_id = context | generation << 32 ─► Entry │ a CM message │ stray
+//!  ibv_poll_cq ─► wr_id = context | generation << 32 ─► CompletionEntry │ a CM message │ stray
 //! ```
 //!
 //! A request has the number of its context, of which one is under way at a time; a

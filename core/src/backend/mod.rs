@@ -14,7 +14,7 @@
 //! `tests/conformance` has one suite for [`Domain`] and [`Endpoint`] and one for
 //! [`LoadStore`], which every implementation passes; the loopback needs no hardware
 //! and passes both. A network library does not implement these traits itself: it
-//! implements `Wire` of the crate `tsumugi-backends`, which makes the first two of it
+//! implements `NetWire` of the crate `tsumugi-backends`, which makes the first two of it
 //! (`docs/architecture.md`, *Adding a network*). [`Fault`] and [`Trace`] wrap any
 //! endpoint: the former injects faults drawn from a seed, the latter keeps a log.
 

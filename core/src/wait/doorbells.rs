@@ -119,7 +119,8 @@ impl DoorbellSet {
     /// Does nothing if a worker attends; otherwise wakes a sleeping worker; if there
     /// is none, wakes the helper, because all workers may be busy for long. `before`
     /// runs before the helper is woken, and publishes what the helper must find. The
-    /// caller must have published the work by a sequentially consistent operation.
+    /// caller must have published the work by a sequentially consistent operation, or
+    /// executed such a fence after that.
     #[inline]
     pub fn ring_helped(&self, futex: &dyn Futex, before: impl FnOnce()) {
         // SeqCst: after the publication; pairs with `leave`.

@@ -45,9 +45,9 @@
 //! # Deaths
 //!
 //! An operation that needs the memory of a rank that died, or that this rank was to
-//! carry out, ends with [`AddrError::PeerLost`](crate::error::AddrError::PeerLost), which names the rank. A copy that
-//! the dead rank was to carry out may be done in part, and what it has sent of the
-//! copy may land at any time. Everything else goes on.
+//! carry out, ends with [`AddrError::PeerLost`](tsumugi_core::mem::AddrError::PeerLost), which names
+//! the rank. A copy that the dead rank was to carry out may be done in part, and what
+//! it has sent of the copy may land at any time. Everything else goes on.
 //!
 //! A rank that was [given up](tsumugi_core::backend::Domain#a-rank-that-is-given-up)
 //! counts as dead at the ranks that have given it up. If a third rank carries out a

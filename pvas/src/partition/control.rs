@@ -201,8 +201,8 @@ impl ControlBlock {
         self.life.sleeps_fenced.load(Ordering::Relaxed) != 0
     }
 
-    /// Notifies the rank's helper that a long message has come and no thread of the
-    /// rank polls for it.
+    /// Notifies the rank's helper that a long message, or anything by the network, has
+    /// come and no thread of the rank polls for it.
     pub fn set_neglected(&self) {
         self.life.neglected.store(1, Ordering::SeqCst);
     }

@@ -1,7 +1,7 @@
 //! A wire that a test scripts.
 //!
 //! ```text
-//!  test ─► Net ─► Rail ─► Script ─► Line: the calls, in order
+//!  test ─► Net ─► NicEndpoint ─► Script ─► Line: the calls, in order
 //!    └── answers, completions ──────────▲
 //! ```
 

@@ -14,10 +14,11 @@
 //! for it for a while, if its rank has one worker and no other ULT wants that; then
 //! it sleeps, and idle workers poll for all.
 //!
-//! A peer that sends rings the doorbell only if a worker sleeps. It needs no fence
-//! for that, because the worker runs the heavy half of an asymmetric fence
-//! ([`tsumugi_pvas::fence`]) before it sleeps. The helper is woken only for long
-//! messages: short ones are there when the receiver comes for them.
+//! A peer of this node that sends rings the doorbell only if a worker sleeps. It needs
+//! no fence for that if the worker runs the heavy half of an asymmetric fence
+//! ([`tsumugi_pvas::fence`]) before it sleeps (`sleeps_fenced`); otherwise the sender
+//! executes a fence. The helper is woken for long messages and for what comes by the
+//! network: short messages of the node are there when the receiver comes for them.
 
 use super::Received;
 use super::post::{Bag, ParcelPost};
@@ -404,7 +405,9 @@ impl Service for Messages {
         self.member.control().take_neglected() | has_come && self.work_on(self.lock(), false)
     }
 
-    /// Nothing: packets are looked at when the worker is idle again.
+    /// Nothing: packets are looked at when the worker is idle again, or by the helper,
+    /// which the sender of a long message wakes. A short message is there when its
+    /// receiver comes for it.
     fn on_busy(&self) {}
 }
 

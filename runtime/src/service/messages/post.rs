@@ -27,7 +27,7 @@ use tsumugi_core::msg::{
     Buffers, ChunkPlace, LaneChunk, MessageShape, NetworkLane, NetworkLaneEnd, NetworkLanes,
     PARCEL_BYTES_MIN, Packet, PacketLoad, RequestError, RequestId,
 };
-use tsumugi_core::sync::{AtomicBool, AtomicU64, Ordering};
+use tsumugi_core::sync::{AtomicBool, AtomicU64, Ordering, fence};
 use tsumugi_pvas::Member;
 use tsumugi_ult::SystemFutex;
 
@@ -348,6 +348,8 @@ fn receive_into(bag: &Arc<Bag>, member: &Member, transport: &dyn Transport) {
 /// Wakes a thread that looks for messages: the thread that polls the network may be
 /// another one.
 fn ring(member: &Member) {
+    // SeqCst: after the bag is full, and before the check of the workers that attend.
+    fence(Ordering::SeqCst);
     let control = member.control();
     control.bells().ring_helped(&SystemFutex, || control.set_neglected());
 }
