@@ -1,7 +1,7 @@
 //! How callers begin operations, and wait for them or for a table.
 
 use super::driver::{DriverState, GlobalDriver};
-use super::open::{AccessOutcome, Missing, TableSearch, slot_of};
+use super::open::{AccessOutcome, Missing, OperationEnd, TableSearch, slot_of};
 use std::ptr::NonNull;
 use tsumugi_core::mem::{AddrError, Rank};
 use tsumugi_core::sync::UnsafeCell;
@@ -55,7 +55,7 @@ impl GlobalDriver {
 
     /// Whether the operation with this place has ended.
     pub fn has_ended(&self, at: u32) -> bool {
-        self.lock().open.places[at as usize].result.is_some()
+        self.lock().open.places[at as usize].has_ended()
     }
 
     /// Waits for the end of an operation and returns its result; frees the place.
@@ -66,7 +66,7 @@ impl GlobalDriver {
             // published.
             let (this, at) = (self, at);
             let place = &mut this.lock().open.places[at as usize];
-            let asleep = place.result.is_none();
+            let asleep = !place.has_ended();
             if asleep {
                 place.waker = Some(waker);
             }
@@ -76,17 +76,21 @@ impl GlobalDriver {
         // takes a lock that no sleeper holds.
         unsafe { Here.sleep_or_leave(reason, &mut publish, &mut || self.let_go(at)) };
         let open = &mut self.lock().open;
-        let result = open.places[at as usize].result.take();
+        let end = std::mem::take(&mut open.places[at as usize].end);
         open.give_back(at);
-        result.expect("a caller is woken by the end of its operation")
+        let OperationEnd::Result(result) = end else {
+            unreachable!("a caller is woken by the end of its operation")
+        };
+        result
     }
 
     /// Drops an operation, so that its result is not kept.
     pub fn let_go(&self, at: u32) {
         let open = &mut self.lock().open;
-        match open.places[at as usize].result {
-            Some(_) => open.give_back(at),
-            None => open.places[at as usize].is_let_go = true,
+        let place = &mut open.places[at as usize];
+        match place.has_ended() {
+            true => open.give_back(at),
+            false => place.end = OperationEnd::LetGo,
         }
     }
 

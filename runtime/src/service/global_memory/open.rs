@@ -24,10 +24,25 @@ pub(super) struct Open {
 
 #[derive(Default)]
 pub(super) struct OperationPlace {
-    pub(super) result: Option<AccessOutcome>,
+    pub(super) end: OperationEnd,
     pub(super) waker: Option<Waker>,
+}
+
+/// How far an operation is.
+#[derive(Default)]
+pub(super) enum OperationEnd {
+    #[default]
+    UnderWay,
     /// The caller has dropped the operation, so no result is needed.
-    pub(super) is_let_go: bool,
+    LetGo,
+    /// It has ended.
+    Result(AccessOutcome),
+}
+
+impl OperationPlace {
+    pub(super) fn has_ended(&self) -> bool {
+        matches!(self.end, OperationEnd::Result(_))
+    }
 }
 
 /// A caller that waits for a table; lies on the caller's stack and is accessed
@@ -64,10 +79,10 @@ impl Open {
     pub(super) fn end(&mut self, handle: Handle, result: AccessOutcome, wakers: &mut Vec<Waker>) {
         let at = self.place_of[slot_of(handle)];
         let place = &mut self.places[at as usize];
-        if place.is_let_go {
+        if let OperationEnd::LetGo = place.end {
             self.give_back(at);
         } else {
-            place.result = Some(result);
+            place.end = OperationEnd::Result(result);
             wakers.extend(place.waker.take());
         }
         wakers.append(&mut self.stuck);
