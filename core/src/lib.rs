@@ -1,6 +1,34 @@
 //! Communication: the part of tsumugi that a task scheduler or a PGAS
 //! runtime embeds. `no_std`, no allocation.
 //!
+//! | first of all | |
+//! |---|---|
+//! | [`RemoteAddr`](mem::RemoteAddr), [`Region`](mem::Region), [`AddrError`](mem::AddrError) | the address of a byte of any rank, registered memory, why an address was refused |
+//! | [`Op`](op::Op) | a put, a get or an atomic |
+//! | [`Domain`](backend::Domain), [`Endpoint`](backend::Endpoint), [`LoadStore`](backend::LoadStore) | the interfaces of a backend |
+//! | [`Engine`](engine::Engine), [`Ticket`](completion::Ticket) | threads begin operations and wait for their ends |
+//! | [`Wait`](wait::Wait), [`Waker`](wait::Waker) | how a thread of the embedding scheduler sleeps |
+//! | [`Mpsc`](ring::Mpsc) | a bounded queue |
+//!
+//! ```
+//! use std::ptr::NonNull;
+//! use tsumugi_core::backend::{Domain, Loopback, execute};
+//! use tsumugi_core::mem::{Access, Rank, RemoteAddr, Width};
+//! use tsumugi_core::op::{Kind, Op};
+//!
+//! // A job of two ranks inside this process. Rank 1 shows a word to rank 0.
+//! let job = Loopback::<2>::new(2);
+//! let word: &'static mut u64 = Box::leak(Box::new(40));
+//! let (base, access) = (NonNull::from(word).cast(), Access::ReadWrite);
+//! // SAFETY: leaked, and used as nothing but a word that ranks change.
+//! let region = unsafe { job.rank(Rank(1)).register(base, 8, access) }.unwrap();
+//!
+//! let at = RemoteAddr { rank: Rank(1), key: region.key, offset: 0 };
+//! let from_rank_0 = job.rank(Rank(0));
+//! assert_eq!(execute(&from_rank_0, &Op::atomic(Kind::FetchAdd, at, 2u64)), Ok(40));
+//! assert_eq!(execute(&from_rank_0, &Op::get_word(at, Width::W8)), Ok(42));
+//! ```
+//!
 //! The modules, bottom-up; a module uses only modules above it in this list:
 //!
 //! | module | what it is |

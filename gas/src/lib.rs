@@ -1,6 +1,32 @@
 //! One global memory over any way of communication: the part of tsumugi that
 //! a PGAS runtime embeds. `no_std`; nothing on a data path allocates.
 //!
+//! | first of all | |
+//! |---|---|
+//! | [`GlobalAddr`](address::GlobalAddr), [`Split`](address::Split) | the address of any byte of any rank in 64 bits |
+//! | [`GlobalMachine`](machine::GlobalMachine) | copies, atomics and fences by such addresses, as a state machine |
+//! | [`TableCache`](cache::TableCache) | the tables of other ranks, by which an address is translated without a message |
+//! | [`Lock`](lock::Lock), [`LockClaim`](lock::LockClaim) | a lock over remote atomics |
+//! | [`page`] | pages that move between ranks |
+//! | [`container`] | vectors, deques, lists, sets, maps |
+//!
+//! The protocols are sans-IO: a caller gives events and carries out operations. Programs
+//! use them by the package `tsumugi`.
+//!
+//! ```
+//! use tsumugi_core::mem::Rank;
+//! use tsumugi_gas::address::{AddressParts, Split};
+//!
+//! // How the 64 bits of an address are divided for 1,000 ranks and regions of 1 GiB.
+//! let split = Split::fit(1000, 1, 1 << 30)?;
+//! let parts = AddressParts { rank: Rank(7), color: 0, region: 1, life: 0, offset: 4096 };
+//! let addr = split.addr(parts)?;
+//! assert_eq!(split.rank(addr), Some(Rank(7)));
+//! let next = split.add(addr, 8).expect("the region is longer");
+//! assert_eq!(split.distance(addr, next), Some(8));
+//! # Ok::<(), tsumugi_gas::address::SplitError>(())
+//! ```
+//!
 //! Bottom-up; a module uses only modules above it in this list:
 //!
 //! | module | what it is |

@@ -12,6 +12,35 @@
 //!  │ heap     stacks │  │                 │
 //! ```
 //!
+//! | first of all | |
+//! |---|---|
+//! | [`Member`], [`SpaceConfig`] | a rank of the node, and the sizes of its partition |
+//! | [`Direct`] | loads, stores and atomics on the memory of all ranks |
+//! | [`Heap`], [`ExposedArea`] | memory of the rank alone, and memory that peers reach |
+//! | [`launch`], [`attach()`] | starts ranks; makes a process a rank |
+//! | [`Detector`] | the failure detector |
+//!
+//! ```
+//! use std::alloc::Layout;
+//! use tsumugi_core::backend::{LoadStore, execute};
+//! use tsumugi_core::mem::{Access, RemoteAddr, Width};
+//! use tsumugi_core::op::Op;
+//! use tsumugi_pvas::{Member, SpaceConfig};
+//!
+//! // Two ranks that are threads of this process. Rank 1 shows a word to rank 0.
+//! let config = SpaceConfig { heap_bytes: 64 << 20, stack_bytes: 16 << 20, ..SpaceConfig::default() };
+//! let members = Member::threads(2, &config)?;
+//! let memory = members[1].exposed().allocate_zeroed(Layout::new::<u64>()).unwrap();
+//! // SAFETY: fresh exposed memory of the rank, which is not freed.
+//! let region = unsafe { members[1].direct().register(memory, 8, Access::ReadWrite)? };
+//!
+//! let at = RemoteAddr { rank: members[1].rank(), key: region.key, offset: 0 };
+//! execute(&members[0].direct(), &Op::put_word(at, Width::W8, 7))?;
+//! assert_eq!(execute(&members[1].direct(), &Op::get_word(at, Width::W8))?, 7);
+//! members.iter().for_each(Member::finish);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! A file in this list uses only files above it:
 //!
 //! | module | what it is |

@@ -5,6 +5,34 @@
 //! of its own. A ULT that waits leaves its worker to other ULTs; a switch costs
 //! nanoseconds. The rest of tsumugi sleeps through [`Here`].
 //!
+//! | first of all | |
+//! |---|---|
+//! | [`Scheduler`], [`Config`] | the workers |
+//! | [`spawn`], [`JoinHandle`], [`Builder`] | starts a ULT, waits for its end |
+//! | [`scope`](fn@scope) | ULTs that borrow |
+//! | [`yield_now`], [`park`](fn@park), [`sleep`] | leaves the worker to others |
+//! | [`sync`] | locks, barriers, channels |
+//! | [`callback`], [`NoSuspend`] | code that must not suspend |
+//!
+//! ```
+//! use tsumugi_ult::{Config, Scheduler, StackArea, spawn, yield_now};
+//!
+//! let config = Config { main_stack_bytes: 256 << 10, ..Config::new(StackArea::map(16 << 20)?) };
+//! let sum = Scheduler::new(config)?.run(|| {
+//!     let ults: Vec<_> = (0..100u64)
+//!         .map(|number| {
+//!             spawn(move || {
+//!                 yield_now();
+//!                 number
+//!             })
+//!         })
+//!         .collect();
+//!     ults.into_iter().map(|ult| ult.join().expect("no ULT panics")).sum::<u64>()
+//! });
+//! assert_eq!(sum, 4950);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! The files, bottom-up; a file uses only files above it in this list:
 //!
 //! | file | what it is |
