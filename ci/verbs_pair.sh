@@ -33,6 +33,8 @@ say "two guests: rank $PAIR"
 # connects to port 7001.
 export VERBS_DEVICES=rxe0
 if [ "$PAIR" = 0 ]; then
+    # The other guest may boot more slowly.
+    until nc 10.0.2.2 7000 </dev/null >/dev/null 2>&1; do sleep 0.1; done
     TSUMUGI_TEST_AWAY="nc 10.0.2.2 7000" timeout "$LIMIT" /verbs $(words "$SUITE") ||
         fail "the suite in two guests"
     until nc 10.0.2.2 7001 </dev/null; do sleep 0.1; done
