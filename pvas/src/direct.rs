@@ -237,6 +237,13 @@ impl Direct {
         Some(unsafe { at.as_ref() })
     }
 
+    /// Whether the address is one of memory of a neighbour that processors access. If
+    /// not, its rank may be on this node all the same.
+    #[inline(always)]
+    pub fn is_at_hand(&self, at: &RemoteAddr) -> bool {
+        self.is_neighbour(at.rank) && at.key.agent() == Agent::Cpu
+    }
+
     #[inline(always)]
     fn is_neighbour(&self, rank: Rank) -> bool {
         rank.0.wrapping_sub(self.first) < self.count

@@ -27,7 +27,8 @@ impl RankHandle {
     #[inline(always)]
     pub fn route(&self, at: &RemoteAddr) -> Route<'_> {
         match (&self.net, &self.queue) {
-            (Some(net), _) if net.has(at) => Route::Net(net),
+            // Mostly the rank is a neighbour, which takes a subtraction to find.
+            (Some(net), _) if !self.direct.is_at_hand(at) && net.has(at) => Route::Net(net),
             (_, Some(queue)) => Route::Queue(queue),
             (_, None) => Route::Here,
         }

@@ -7,7 +7,7 @@ use super::failure::DeviceFailure;
 use super::nic_endpoint::{DomainShared, Limits, LostRank, NicEndpoint};
 use super::packet::PacketError;
 use super::probe_report::ProbeReport;
-use super::wire::NetWire;
+use super::wire::{NetWire, ShutOut};
 use core::fmt;
 use core::ptr::NonNull;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
@@ -324,19 +324,15 @@ impl<W: NetWire> NetDomain<W> {
     /// once; operations in flight at the next poll, except for gets, which end when
     /// the device releases their buffers, unless the buffers lie in the region of
     /// [`keep`](Self::keep).
-    /// Nothing that the rank sends lands here any more, as far as the wire can prevent
-    /// that.
     pub fn mark_dead(&self, rank: Rank) {
-        self.lose(LostRank { rank, refuses: true });
+        self.give_up(rank, ShutOut::Rank);
     }
 
-    /// Does the same for a rank that may still connect to this one, because its notice
-    /// may come that it has given up this rank.
-    pub fn mark_silent(&self, rank: Rank) {
-        self.lose(LostRank { rank, refuses: false });
-    }
-
-    fn lose(&self, new: LostRank) {
+    /// Does the same for a rank of a node that is given up as a whole, and may still be
+    /// alive: nothing that the rank sends lands here any more, as far as the wire can
+    /// prevent that.
+    pub fn give_up(&self, rank: Rank, shut_out: ShutOut) {
+        let new = LostRank { rank, shut_out };
         let mut lost = self.shared.lost.lock().expect("no thread panics while it holds this lock");
         if !lost.iter().any(|old| old.rank == new.rank) {
             lost.push(new);

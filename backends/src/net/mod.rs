@@ -69,7 +69,7 @@ pub use scratch::contexts_of;
 pub use secret_rng::SecretRng;
 pub use wire::{
     ADDRESS_BYTES_MAX, CompletionEntry, CompletionStatus, ENTRIES_MAX, KEY_WORDS, LocalBuffer, Mr,
-    NetWire, PostResult, RemoteBuffer, WireKey, WordBuffers,
+    NetWire, PostResult, RemoteBuffer, ShutOut, WireKey, WordBuffers,
 };
 
 pub(crate) use scratch::ZeroedPages;

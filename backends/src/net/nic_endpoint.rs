@@ -11,7 +11,7 @@ use super::memory::{Directory, Listing, REGIONS_MAX, RegionCache, SLOT_BYTES};
 use super::packet::{PACKET_TABLES_BYTES, Packets};
 use super::scratch::{READS_MAX, Scratch, ZeroedPages};
 use super::secret_rng::{DeviceKeys, SecretRng};
-use super::wire::{CompletionEntry, ENTRIES_MAX, LocalBuffer, Mr, NetWire, WireKey};
+use super::wire::{CompletionEntry, ENTRIES_MAX, LocalBuffer, Mr, NetWire, ShutOut, WireKey};
 use core::ffi::c_int;
 use core::fmt;
 use core::ptr::NonNull;
@@ -130,8 +130,7 @@ pub const fn footprint_of(sizes: Sizes) -> usize {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LostRank {
     pub rank: Rank,
-    /// Whether it cannot connect again.
-    pub refuses: bool,
+    pub shut_out: ShutOut,
 }
 
 /// A peer that the NIC endpoint knows.
@@ -326,17 +325,17 @@ impl<W: NetWire> NicEndpoint<W> {
         if W::MEETS_UNKNOWN {
             // All of them are known before the first one is removed, because ranks of
             // one host are removed together.
-            for LostRank { rank, .. } in &lost {
-                if !self.peers.contains_key(&rank.0) {
+            for LostRank { rank, shut_out } in &lost {
+                if *shut_out != ShutOut::Rank && !self.peers.contains_key(&rank.0) {
                     // Without its card it stays unknown.
                     let _ = self.make_contact(shared, *rank);
                 }
             }
         }
-        for LostRank { rank, refuses } in lost {
+        for LostRank { rank, shut_out } in lost {
             let contacted_ms = self.age();
             let known = self.peers.get(&rank.0).filter(|peer| !peer.lost);
-            let way = known.and_then(|peer| self.wire.remove(peer.addr, refuses));
+            let way = known.and_then(|peer| self.wire.remove(peer.addr, shut_out));
             let addr = way.unwrap_or(NO_ADDRESS);
             let gone = NicPeer { addr, origin: 0, key: 0, lost: true, injected: 0, contacted_ms };
             self.peers.insert(rank.0, gone);

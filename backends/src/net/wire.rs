@@ -31,6 +31,17 @@ use tsumugi_core::op::Op;
 /// The result of a data transfer call: 0, or the negative of an error.
 pub type PostResult = isize;
 
+/// How far a peer that is lost is shut out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShutOut {
+    /// The connection that was made to the peer. Other ranks on its host may live.
+    Rank,
+    /// Also the connections that its host has made: the ranks there are given up.
+    Host,
+    /// Also those that its host would make.
+    HostForGood,
+}
+
 /// The interface; see the module. Contexts are numbers below the count that the
 /// wire was opened for; each context can be in use by the wire only once at a time.
 pub trait NetWire: Send + Sized {
@@ -59,9 +70,9 @@ pub trait NetWire: Send + Sized {
 
     /// Closes the connection to a peer that is lost; operations in flight to it may
     /// end with an error. Nothing that it has sent lands later, as far as the wire can
-    /// prevent that; with `refuses`, it cannot connect again. If packets can still be
-    /// sent to it, so that it can be informed, its number is returned.
-    fn remove(&mut self, peer: u64, refuses: bool) -> Option<u64>;
+    /// prevent that. If packets can still be sent to it, so that it can be informed,
+    /// its number is returned.
+    fn remove(&mut self, peer: u64, shut_out: ShutOut) -> Option<u64>;
 
     /// Registers memory, under `key` if the caller chooses keys.
     ///

@@ -25,7 +25,7 @@ mod post;
 use super::choice::Choice;
 use super::config::OpenError;
 use super::fabric::{Fabric, close};
-use super::fence::Fence;
+use super::fencing::Fence;
 use super::sys::*;
 use crate::net::{ADDRESS_BYTES_MAX, Mr};
 use core::ffi::c_int;

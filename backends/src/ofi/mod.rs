@@ -77,7 +77,7 @@
 mod choice;
 mod config;
 mod fabric;
-mod fence;
+mod fencing;
 mod sockets;
 mod wire;
 mod probe;

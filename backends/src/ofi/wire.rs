@@ -10,7 +10,7 @@ use super::fabric::Fabric;
 use super::sys::*;
 use crate::net::{
     self, CompletionEntry, CompletionStatus, ENTRIES_MAX, LocalBuffer, Mr, PostResult,
-    RemoteBuffer, WireKey, WordBuffers, ZeroedPages,
+    RemoteBuffer, ShutOut, WireKey, WordBuffers, ZeroedPages,
 };
 use core::ffi::{c_int, c_void};
 use core::fmt;
@@ -94,8 +94,8 @@ impl net::NetWire for OfiWire {
 
     const MEETS_UNKNOWN: bool = true;
 
-    fn remove(&mut self, peer: u64, refuses: bool) -> Option<u64> {
-        self.endpoint.fence(peer, refuses);
+    fn remove(&mut self, peer: u64, shut_out: ShutOut) -> Option<u64> {
+        self.endpoint.fence(peer, shut_out);
         // The peer stays known, and can be informed.
         Some(peer)
     }

@@ -38,8 +38,8 @@ use super::pair::QpParams;
 use super::passive::PassiveQp;
 use super::sys::*;
 use crate::net::{
-    self, CompletionEntry, ENTRIES_MAX, LocalBuffer, Mr, PostResult, RemoteBuffer, WireKey,
-    WordBuffers, ZeroedPages,
+    self, CompletionEntry, ENTRIES_MAX, LocalBuffer, Mr, PostResult, RemoteBuffer, ShutOut,
+    WireKey, WordBuffers, ZeroedPages,
 };
 use core::ffi::c_int;
 use core::fmt;
@@ -155,7 +155,7 @@ impl net::NetWire for VerbsWire {
         Ok(self.connections.len() as u64 - 1)
     }
 
-    fn remove(&mut self, peer: u64, _: bool) -> Option<u64> {
+    fn remove(&mut self, peer: u64, _: ShutOut) -> Option<u64> {
         // Its pair accepts nothing more, so that neither the peer's device nor this
         // one writes to the other's memory.
         self.drop_dead_peer(peer as u32);

@@ -13,6 +13,7 @@ use crate::error::NoNetwork;
 use std::fmt;
 use std::os::fd::RawFd;
 use std::time::Duration;
+use tsumugi_backends::net::ShutOut;
 use tsumugi_backends::ofi::{
     self, Arrival, CardError, DeviceFailure, OfiDomain, OfiEndpoint, PacketError, ProbeReport,
     TrialResult,
@@ -212,8 +213,8 @@ impl NetDevice {
         of_each!(self, domain => domain.mark_dead(rank));
     }
 
-    pub(super) fn mark_silent(&self, rank: Rank) {
-        of_each!(self, domain => domain.mark_silent(rank));
+    pub(super) fn give_up(&self, rank: Rank, shut_out: ShutOut) {
+        of_each!(self, domain => domain.give_up(rank, shut_out));
     }
 
     /// Registers a region, for its peers, under the key that it has.

@@ -173,11 +173,6 @@ impl Heartbeats {
         makes_sense.then(|| self.lock().silence.is_told_by(node))
     }
 
-    /// Whether other nodes tell this rank that they have given its node up.
-    pub(super) fn is_told(&self) -> bool {
-        self.is_first
-    }
-
     /// Whether the notice of a node that was given up for its silence matters to this
     /// rank: of two nodes that have given each other up, the one with the higher number
     /// ends.

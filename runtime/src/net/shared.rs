@@ -15,6 +15,7 @@ use super::registration::RegistrationCache;
 use super::silence::SilenceVerdict;
 use super::suspect::Suspects;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use tsumugi_backends::net::ShutOut;
 use tsumugi_backends::ofi::{DeviceFailure, PacketError};
 use tsumugi_core::mem::LocalAddr;
 use tsumugi_core::mem::{AddrError, Rank};
@@ -290,26 +291,19 @@ impl NetShared {
         for gone in self.member.gone().skip(*seen) {
             *seen += 1;
             match gone {
-                Gone::Rank(rank) => self.mark_gone(rank, self.heartbeats.is_told()),
+                Gone::Rank(rank) => self.device.mark_dead(rank),
                 Gone::Node(node) => {
-                    let is_told = self.heartbeats.is_told_of(&self.member, node);
-                    self.member
-                        .nodes()
-                        .ranks_of(node)
-                        .for_each(|rank| self.mark_gone(rank, is_told));
+                    let shut_out = match self.heartbeats.is_told_of(&self.member, node) {
+                        true => ShutOut::Host,
+                        false => ShutOut::HostForGood,
+                    };
+                    for rank in self.member.nodes().ranks_of(node) {
+                        self.device.give_up(rank, shut_out);
+                    }
                 }
             }
         }
         self.gone_count.store(count, Ordering::Relaxed);
-    }
-
-    /// Ends all traffic with a rank, except for the notice of its node if that `is_told`
-    /// to this rank.
-    fn mark_gone(&self, rank: Rank, is_told: bool) {
-        match is_told {
-            true => self.device.mark_silent(rank),
-            false => self.device.mark_dead(rank),
-        }
     }
 }
 

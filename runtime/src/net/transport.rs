@@ -31,7 +31,7 @@ pub trait Transport: Send + Sync {
     fn is_near(&self, rank: Rank) -> bool;
 
     /// Whether a rank of another node lives, as far as this node knows. When this
-    /// changes, the death is declared in the lots (waiter tables) of this node.
+    /// changes, the death is declared in the parking lots of this node.
     fn is_alive(&self, rank: Rank) -> bool;
 
     /// Registers a region of this rank with the device, for the other nodes.

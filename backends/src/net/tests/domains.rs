@@ -3,7 +3,7 @@
 use super::fixture::*;
 use crate::net::domain::{NetDomain, Traits};
 use crate::net::nic_endpoint::{Limits, NicEndpoint};
-use crate::net::wire::CompletionStatus;
+use crate::net::wire::{CompletionStatus, ShutOut};
 use crate::net::{Arrival, AssembleError, CardError, PacketError, ProbeReport};
 use core::ptr::NonNull;
 use tsumugi_core::backend::{Completion, Domain, Endpoint};
@@ -291,12 +291,12 @@ fn a_struck_rank_is_lost_to_every_endpoint() {
     assert_eq!(domain.shared.lost_count.load(Ordering::Relaxed), 1);
     let mut done = [Completion::EMPTY; 4];
     assert_eq!(first.post(&[]), 0);
-    assert_eq!(wires[0].line().removed, [(101, true)], "a post drops the peer");
+    assert_eq!(wires[0].line().removed, [(101, ShutOut::Rank)], "a post drops the peer");
     assert_eq!(second.poll(&mut done), 0);
-    assert_eq!(wires[1].line().removed, [(151, true)], "a poll drops the peer");
-    domain.mark_silent(OTHER);
+    assert_eq!(wires[1].line().removed, [(151, ShutOut::Rank)], "a poll drops the peer");
+    domain.give_up(OTHER, ShutOut::Host);
     assert_eq!(first.turn(&[], &mut done), (0, 0));
-    assert_eq!(wires[0].line().removed[1..], [(102, false)], "a turn drops it, and hears it");
+    assert_eq!(wires[0].line().removed[1..], [(102, ShutOut::Host)], "it is met first");
     let lost = PacketError::Addr(AddrError::PeerLost { rank: OTHER });
     assert_eq!(first.try_send(OTHER, b"a"), Err(lost));
 }

@@ -6,7 +6,7 @@ use crate::net::memory::Listing;
 use crate::net::nic_endpoint::{CardSource, DomainShared, Limits, LostRank, NicEndpoint, Sizes};
 use crate::net::packet::{Arrival, PacketError};
 use crate::net::secret_rng::SecretRng;
-use crate::net::wire::{CompletionEntry, CompletionStatus, RemoteBuffer, WireKey};
+use crate::net::wire::{CompletionEntry, CompletionStatus, RemoteBuffer, ShutOut, WireKey};
 use core::ffi::c_int;
 use core::ptr::NonNull;
 use std::sync::{Mutex, MutexGuard, OnceLock};
@@ -170,7 +170,7 @@ impl Net {
 
     pub fn mark_dead(&mut self, rank: Rank) {
         let mut lost = self.shared.lost.lock().unwrap();
-        lost.push(LostRank { rank, refuses: true });
+        lost.push(LostRank { rank, shut_out: ShutOut::Rank });
         *self.shared.lost_count.get_mut() = lost.len();
     }
 }

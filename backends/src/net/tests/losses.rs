@@ -3,7 +3,7 @@
 use super::fixture::*;
 use crate::net::PacketError;
 use crate::net::memory::Listing;
-use crate::net::wire::{CompletionStatus, WireKey};
+use crate::net::wire::{CompletionStatus, ShutOut, WireKey};
 use libc::{EAGAIN, ECONNRESET, EINPROGRESS};
 use tsumugi_core::mem::{Access, AddrError, RemoteAddr, Width};
 use tsumugi_core::op::{Kind, Op};
@@ -124,7 +124,10 @@ fn a_new_operation_on_a_lost_rank_is_refused() {
     assert_eq!(net.send(PEER, b"a"), Err(PacketError::Addr(AddrError::PeerLost { rank: PEER })));
     assert_eq!((net.calls(), net.nic.failures.count), (vec![], 0));
     let line = net.line();
-    assert_eq!((&line.removed[..], &line.unmapped[..]), (&[(101, true)][..], &[MAPPED + 50][..]));
+    assert_eq!(
+        (&line.removed[..], &line.unmapped[..]),
+        (&[(101, ShutOut::Rank)][..], &[MAPPED + 50][..])
+    );
     drop(line);
     let other = Op::get_word(RemoteAddr { rank: OTHER, ..at(5, 0) }, Width::W8);
     net.post(&[other]);
@@ -136,7 +139,7 @@ fn a_new_operation_on_a_lost_rank_is_refused() {
     // A rank that is lost later is recorded, too, and once.
     net.mark_dead(OTHER);
     assert_eq!(net.poll().len(), 1);
-    assert_eq!(net.line().removed, [(101, true), (102, true)]);
+    assert_eq!(net.line().removed, [(101, ShutOut::Rank), (102, ShutOut::Rank)]);
 }
 
 #[test]
@@ -145,8 +148,7 @@ fn a_rank_that_was_never_met_can_be_lost() {
     net.mark_dead(PEER);
     assert_eq!(net.post(&[word(0).tagged(tag(1))]), 1);
     assert_eq!(net.poll(), [(1, lost())]);
-    // It may have met this rank, so its connections are closed.
-    assert_eq!((net.calls(), net.line().removed.clone()), (vec![], vec![(101, true)]));
+    assert_eq!((net.calls(), net.line().removed.clone()), (vec![], vec![]));
     let told = net.nic.notify_dead(&net.shared, PEER, b"a");
     assert_eq!(told, Err(PacketError::Addr(AddrError::PeerLost { rank: PEER })));
 }

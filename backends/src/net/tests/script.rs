@@ -7,8 +7,8 @@
 
 use super::fixture::{MAPPED, PACKET_BYTES};
 use crate::net::wire::{
-    CompletionEntry, ENTRIES_MAX, LocalBuffer, Mr, NetWire, PostResult, RemoteBuffer, WireKey,
-    WordBuffers,
+    CompletionEntry, ENTRIES_MAX, LocalBuffer, Mr, NetWire, PostResult, RemoteBuffer, ShutOut,
+    WireKey, WordBuffers,
 };
 use core::ffi::{c_int, c_void};
 use core::fmt;
@@ -87,7 +87,7 @@ pub struct Line {
     /// The keys that are mapped, and those that were released.
     pub mapped: Vec<(u64, u64)>,
     pub unmapped: Vec<u64>,
-    pub removed: Vec<(u64, bool)>,
+    pub removed: Vec<(u64, ShutOut)>,
     /// Whether packets can still be sent to lost ranks.
     pub is_way_open: bool,
     pub registered: Vec<(usize, u64, Access, u64)>,
@@ -179,9 +179,9 @@ impl NetWire for Script {
         self.line().insert_refused.map_or(Ok(100 + u64::from(address[0])), Err)
     }
 
-    fn remove(&mut self, peer: u64, refuses: bool) -> Option<u64> {
+    fn remove(&mut self, peer: u64, shut_out: ShutOut) -> Option<u64> {
         let mut line = self.line();
-        line.removed.push((peer, refuses));
+        line.removed.push((peer, shut_out));
         line.is_way_open.then_some(peer)
     }
 

@@ -1,30 +1,34 @@
 //! The peers that were given up, and the addresses of all.
 
-use super::super::fence::{FencedPeer, parse};
+use super::super::fencing::parse;
 use super::super::sys::*;
 use super::RdmEndpoint;
-use crate::net::ADDRESS_BYTES_MAX;
+use crate::net::{ADDRESS_BYTES_MAX, ShutOut};
 use std::net::SocketAddr;
 
 impl RdmEndpoint {
-    /// Ends all connections with a peer that was given up; with `refuses`, its host
-    /// cannot begin new ones.
+    /// Ends the connections with a peer that is lost.
     #[cold]
-    pub(in crate::ofi) fn fence(&mut self, peer: fi_addr_t, refuses: bool) {
+    pub(in crate::ofi) fn fence(&mut self, peer: fi_addr_t, shut_out: ShutOut) {
         self.given_up.push(peer);
         let (Some(own), Some(address)) = (self.own_address(), self.address_of(peer)) else {
             return;
         };
+        if shut_out == ShutOut::Rank {
+            return self.fence.shut(own, address, shut_out);
+        }
         let mut living = (0..self.peers).filter(|peer| !self.given_up.contains(peer));
         let is_there = |address: SocketAddr, other: SocketAddr| address.ip() == other.ip();
         let is_alone = !is_there(own, address)
             && !living
                 .any(|peer| self.address_of(peer).is_some_and(|other| is_there(address, other)));
-        self.fence.shut(own, FencedPeer { address, is_alone, refuses });
+        // The host is that of living ranks, too.
+        let shut_out = if is_alone { shut_out } else { ShutOut::Rank };
+        self.fence.shut(own, address, shut_out);
     }
 
     /// Ends connections that hosts have begun that are shut out; see
-    /// [`has_caller`](super::super::fence::Fence::has_caller).
+    /// [`has_caller`](super::super::fencing::Fence::has_caller).
     #[cold]
     pub(in crate::ofi) fn shut_out(&self) {
         if let Some(own) = self.own_address() {

@@ -11,7 +11,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::{Arc, Mutex};
 use tsumugi_backends::net::{
     CompletionEntry, CompletionStatus, ENTRIES_MAX, LocalBuffer, Mr, NetWire, PostResult,
-    RemoteBuffer, WireKey, WordBuffers,
+    RemoteBuffer, ShutOut, WireKey, WordBuffers,
 };
 use tsumugi_core::backend::{LoadStore, copy_bytes, execute};
 use tsumugi_core::mem::{Access, AddrError, LocalAddr, Need, Rank, RemoteAddr};
@@ -240,7 +240,7 @@ impl NetWire for HubWire {
         address.try_into().map(u64::from_le_bytes).map_err(|_| libc::EINVAL)
     }
 
-    fn remove(&mut self, peer: u64, _: bool) -> Option<u64> {
+    fn remove(&mut self, peer: u64, _: ShutOut) -> Option<u64> {
         Some(peer)
     }
 

@@ -15,6 +15,7 @@
 //! part. With other providers there is no fence.
 
 use super::sockets::{OpenSocket, open_sockets};
+use crate::net::ShutOut;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// The hosts that are shut out of an endpoint.
@@ -25,28 +26,17 @@ pub(super) struct Fence {
     listener: Option<OpenSocket>,
 }
 
-/// A peer that is given up.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct FencedPeer {
-    /// The address at which it accepts connections.
-    pub address: SocketAddr,
-    /// Whether no other peer that lives, nor this endpoint, is on its host.
-    pub is_alone: bool,
-    /// Whether it cannot connect again.
-    pub refuses: bool,
-}
-
 impl Fence {
-    /// Ends all connections of the endpoint at `own` with a peer.
-    pub(super) fn shut(&mut self, own: SocketAddr, peer: FencedPeer) {
-        let FencedPeer { address, is_alone, refuses } = peer;
-        let is_from_there = |far: SocketAddr| is_alone && far.ip() == address.ip();
+    /// Ends the connections of the endpoint at `own` with the peer that accepts
+    /// connections at `theirs`.
+    pub(super) fn shut(&mut self, own: SocketAddr, theirs: SocketAddr, shut_out: ShutOut) {
+        let is_from_there = |far: SocketAddr| shut_out != ShutOut::Rank && far.ip() == theirs.ip();
         for socket in open_sockets() {
             match socket.far() {
-                Some(far) if far == address => socket.reset(),
+                Some(far) if far == theirs => socket.reset(),
                 Some(far) if is_from_there(far) && is_accepted_at(own, &socket) => socket.reset(),
-                None if is_alone && refuses && is_listener_at(own, &socket) => {
-                    self.hosts.push(address.ip());
+                None if shut_out == ShutOut::HostForGood && is_listener_at(own, &socket) => {
+                    self.hosts.push(theirs.ip());
                     self.listener = Some(socket);
                 }
                 _ => {}
