@@ -866,7 +866,6 @@ if [[ ${1:-} == writers ]]; then
     export TSUMUGI_PROVIDER='tcp;ofi_rxm'
     for _ in $(seq "${2:-1}"); do
         pause_of_a_writer 2
-        pause_of_a_writer 0
         long_cut
     done
     exit 0
@@ -914,7 +913,6 @@ strangers
 short_pause 2 3
 pause_of_a_neighbour 3
 pause_of_a_writer 2
-pause_of_a_writer 0
 # A network that is slow, loses and reorders packets: by fault injection, and by netem if
 # the kernel has it.
 bad_network "$RANDOM"
