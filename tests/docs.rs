@@ -2,10 +2,10 @@
 //! targets of their links.
 //!
 //! A reference is a path in backquotes and, behind it, the names of items in that file:
-//! `src/ops.rs` `put`, `get`. For `Runtime::put`, the file must have each part. The path
-//! of a script may be followed by arguments in the same backquotes, which the script
-//! must have, too: `ci/netns.sh pages`. A path ends with one of the [`ENDS`], and that of
-//! a folder with a slash. A link leads to a file, or behind `#` to a heading of a file.
+//! `src/ops.rs` `put`, `get`. A file of Rust must define the item; for `Runtime::put`, it
+//! must have the word `Runtime`, too. The path of a script may be followed by arguments in
+//! the same backquotes, which the script must have, too: `ci/netns.sh pages`. A path ends
+//! with one of the [`ENDS`], and that of a folder with a slash. A link leads to a file, or behind `#` to a heading of a file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -52,10 +52,10 @@ fn missing_files_and_items_are_reported() {
     let text = "`tests/docs.rs` `faults_of`, `fault`, `tests/none.rs`\n\
         ```text\n`tests/none.rs\n```\n`tests/readme.rs`\n  `Path::no_such_item`\n\n\
         | `no_folder/` | `ci/none.sh all`, `tests/` `ci/style.sh no_argument` |\n\
-        `tests/readme.rs` `fs`, `no_item`; `no_item`\n";
+        `tests/docs.rs` `fs`, `no_item`; `no_item`\n`tests/docs.rs` `ENDS`, `root`, `matches`\n";
     let (count, faults) = faults_of(text);
     let lines: Vec<usize> = faults.iter().map(|(line, _)| *line).collect();
-    assert_eq!((count, lines), (8, vec![1, 6, 8, 8, 8, 9]));
+    assert_eq!((count, lines), (9, vec![1, 6, 8, 8, 8, 9, 9, 10]));
 }
 
 /// The documents whose references are checked.
@@ -138,8 +138,56 @@ fn fault(path: &str, item: &str) -> Option<String> {
     let Ok(text) = fs::read_to_string(place) else { return Some("there is no such file".into()) };
     let mut names = item.split(|c| !is_letter(c));
     let missing = names.find(|name| !text.split(|c| !is_letter(c)).any(|word| word == *name));
-    missing.map(|name| format!("{path} has no `{name}`"))
+    if let Some(name) = missing {
+        return Some(format!("{path} has no `{name}`"));
+    }
+    let last = item.rsplit("::").next().unwrap_or_default();
+    let is_missing = path.ends_with(".rs") && !last.is_empty() && !defines(&text, last);
+    is_missing.then(|| format!("{path} has the word `{last}`, and does not define it"))
 }
+
+/// Whether a line of the code begins the definition of an item with this name: `fn name`,
+/// `struct name` and so on, a field, or a variant; or the code re-exports the item.
+fn defines(code: &str, name: &str) -> bool {
+    let re_exports = code.split("pub use ").skip(1).filter_map(|rest| rest.split(';').next());
+    let mut re_exported = re_exports.flat_map(|items| items.split(|c| !is_letter(c)));
+    let is_re_exported = re_exported.any(|word| word == name);
+    is_re_exported
+        || code.lines().any(|line| {
+            let line = line.trim();
+            let line = match line.strip_prefix("pub(").and_then(|rest| rest.split_once(") ")) {
+                Some((_, line)) => line,
+                None => line.strip_prefix("pub ").unwrap_or(line),
+            };
+            let mut words = line.split_whitespace();
+            let word = words.find(|word| !KEYWORDS.contains(word)).unwrap_or_default();
+            let rest = word.strip_prefix(name).filter(|rest| !rest.starts_with(is_letter));
+            rest.is_some_and(|rest| {
+                let is_call =
+                    rest.starts_with("::") || rest.starts_with('.') || line.ends_with(';');
+                !line.starts_with(word) || !is_call
+            })
+        })
+}
+
+/// The words before the name of an item.
+const KEYWORDS: [&str; 15] = [
+    "fn",
+    "struct",
+    "enum",
+    "union",
+    "trait",
+    "const",
+    "static",
+    "type",
+    "mod",
+    "macro_rules!",
+    "unsafe",
+    "async",
+    "extern",
+    "\"C\"",
+    "mut",
+];
 
 fn is_letter(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
