@@ -363,7 +363,10 @@ pauses() {
     # Not over udp, where a peer that does not answer delays all others, and heartbeats too.
     [[ $TSUMUGI_PROVIDER == udp* ]] || pause_of_a_neighbour 3
     # Nor here: what libfabric has sent over udp may land late.
-    [[ $TSUMUGI_PROVIDER == udp* ]] || pause_of_a_writer 2
+    if [[ $TSUMUGI_PROVIDER != udp* ]]; then
+        pause_of_a_writer 2
+        pause_of_a_writer 0
+    fi
     kill "${loops[@]}"
     trap clean EXIT
 }
@@ -866,6 +869,7 @@ if [[ ${1:-} == writers ]]; then
     export TSUMUGI_PROVIDER='tcp;ofi_rxm'
     for _ in $(seq "${2:-1}"); do
         pause_of_a_writer 2
+        pause_of_a_writer 0
         long_cut
     done
     exit 0
@@ -913,6 +917,7 @@ strangers
 short_pause 2 3
 pause_of_a_neighbour 3
 pause_of_a_writer 2
+pause_of_a_writer 0
 # A network that is slow, loses and reorders packets: by fault injection, and by netem if
 # the kernel has it.
 bad_network "$RANDOM"

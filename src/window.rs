@@ -64,7 +64,7 @@ mod inner;
 mod private;
 mod puts;
 mod tree_service;
-mod ways;
+mod words;
 
 pub use active::{Epoch, Exposure};
 pub use design::{Design, EACH_MAX};

@@ -6,7 +6,7 @@
 //! ```text
 //!              cfg(tsumugi_loom)      otherwise
 //!  Atomic*     loom::sync::atomic     core::sync::atomic
-//!  UnsafeCell  loom::cell             a wrapper with loom's `with` / `with_mut`
+//!  UnsafeCell  loom::cell             a wrapper with the methods of loom's
 //!  spin_loop   loom yields            core::hint::spin_loop
 //!  mutate!(x:  the wrong code, if x   the right code, at compile time
 //!   a => b)    is the planted mutant  (see below)
@@ -51,7 +51,7 @@
 //! a test can leave the fence out by its name, the test shows that the order matters
 //! at that place.
 
-pub use self::door::*;
+pub use self::atomics::*;
 pub use crossbeam_utils::CachePadded;
 #[cfg(any(tsumugi_loom, all(feature = "mutants", debug_assertions)))]
 pub use planted::{mutant, with_mutant};
@@ -128,6 +128,31 @@ mod cell {
         pub fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
             f(self.0.get())
         }
+
+        /// The content for writing, for as long as the pointer lives.
+        #[inline(always)]
+        pub fn get_mut(&self) -> MutPtr<'_, T> {
+            MutPtr(&self.0)
+        }
+    }
+
+    /// A pointer to the content of an [`UnsafeCell`]; under loom each one is an access.
+    #[derive(Debug)]
+    pub struct MutPtr<'c, T: ?Sized>(&'c core::cell::UnsafeCell<T>);
+
+    impl<T: ?Sized> MutPtr<'_, T> {
+        /// The content.
+        ///
+        /// # Safety
+        ///
+        /// No other access takes place while the reference lives, neither by another
+        /// thread nor by another reference from this pointer.
+        #[inline(always)]
+        #[expect(clippy::mut_from_ref, reason = "the name and the form are loom's")]
+        pub unsafe fn deref(&self) -> &mut T {
+            // SAFETY: the caller's promise.
+            unsafe { &mut *self.0.get() }
+        }
     }
 }
 
@@ -137,7 +162,7 @@ mod delayed;
 mod seen;
 
 #[cfg(not(tsumugi_loom))]
-mod door {
+mod atomics {
     pub use super::cell::UnsafeCell;
     #[cfg(tsumugi_delays)]
     pub use super::delayed::{
@@ -171,7 +196,7 @@ pub mod model {
 }
 
 #[cfg(tsumugi_loom)]
-mod door {
+mod atomics {
     extern crate std;
     #[cfg(tsumugi_shuttle)]
     pub use super::cell::UnsafeCell;

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tsumugi_backends::boot::BootMethod;
 use tsumugi_core::backend::LoadStore;
-use tsumugi_core::coll::{CollContext, CollError, RemoteExecute};
+use tsumugi_core::coll::{CollContext, CollError, ExecuteFn};
 use tsumugi_core::mem::{AddrError, Agent, Need, Rank, Remote};
 use tsumugi_core::signal::Until;
 use tsumugi_core::sync::{AtomicU32, AtomicU64};
@@ -262,7 +262,7 @@ impl RankHandle {
         self.node.waiters().wait_for(self.node.parking_lot(), word, until, &Here, limit)
     }
 
-    fn part<'a>(&'a self, execute: &'a RemoteExecute<'a>) -> CollContext<'a, Direct> {
+    fn part<'a>(&'a self, execute: &'a ExecuteFn<'a>) -> CollContext<'a, Direct> {
         CollContext {
             memory: &self.direct,
             execute,

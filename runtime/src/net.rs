@@ -14,9 +14,9 @@
 //! |---|---|
 //! | `layer` | the rank's endpoint of the network layer, which the other parts of a rank call |
 //! | `transport` | the trait by which the services reach the network |
-//! | `device` | the network libraries that are supported |
+//! | `device`, `device_queue` | the network libraries that are supported, and their endpoints |
 //! | `facts` | the kind of network, and its counters, for programs |
-//! | `fault`, `link_queue` | fault injection over them, if it is configured |
+//! | `fault` | fault injection over an endpoint, if it is configured |
 //! | `begin`, `begin_fetch` | how callers begin operations and wait for them |
 //! | `network` | the part that is opened before the other ranks are known |
 //! | `descriptors` | file descriptors for connections of strangers |
@@ -55,6 +55,7 @@ mod begin_fetch;
 mod bounce;
 mod descriptors;
 mod device;
+mod device_queue;
 mod emulation;
 mod facts;
 mod fetch;
@@ -64,7 +65,6 @@ pub mod hostile;
 mod joined;
 mod layer;
 mod link;
-mod link_queue;
 mod network;
 mod packet;
 mod parcel;

@@ -64,7 +64,7 @@ impl<T: Plain> Window<T> {
             counts.completed
         };
         for &origin in origins {
-            let at = inner.ways.posted(origin, inner.runtime.rank());
+            let at = inner.words.posted(origin, inner.runtime.rank());
             inner.runtime.signal(at, Signal::Add(1))?;
         }
         Ok(Exposure { window: self, until })
@@ -86,7 +86,7 @@ impl<T: Plain> Window<T> {
                 *started += 1;
                 *started
             };
-            let at = inner.ways.posted(inner.runtime.rank(), target);
+            let at = inner.words.posted(inner.runtime.rank(), target);
             inner.runtime.wait_until(at, Until::AtLeast(count))?;
         }
         Ok(Epoch { window: self, targets: targets.to_vec(), is_over: false })
@@ -101,7 +101,7 @@ impl<T: Plain> Exposure<'_, T> {
     /// [`AddrError::PeerLost`]: a rank has died; the error names it.
     pub fn wait(self) -> Result<(), AddrError> {
         let inner = &*self.window.inner;
-        let at = inner.ways.completed(inner.runtime.rank());
+        let at = inner.words.completed(inner.runtime.rank());
         inner.runtime.wait_until(at, Until::AtLeast(self.until)).map(drop)
     }
 
@@ -112,7 +112,7 @@ impl<T: Plain> Exposure<'_, T> {
     /// [`AddrError`] of reading the counter.
     pub fn is_over(&self) -> Result<bool, AddrError> {
         let inner = &*self.window.inner;
-        let count = inner.runtime.get(inner.ways.completed(inner.runtime.rank()))?;
+        let count = inner.runtime.get(inner.words.completed(inner.runtime.rank()))?;
         Ok(Until::AtLeast(self.until).holds(count))
     }
 }
@@ -137,7 +137,7 @@ impl<T: Plain> Epoch<'_, T> {
         let mut ended = Ok(());
         for &target in &self.targets {
             ended = ended.and(inner.puts.flush(target));
-            let told = inner.runtime.signal(inner.ways.completed(target), Signal::Add(1));
+            let told = inner.runtime.signal(inner.words.completed(target), Signal::Add(1));
             ended = ended.and(told.map(drop));
         }
         ended

@@ -8,7 +8,7 @@
 //! has been outside.
 
 use super::WindowError;
-use super::ways::Ways;
+use super::words::WindowWords;
 use crate::AddrError;
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,17 +41,17 @@ pub(super) struct Entered {
 }
 
 impl Gate {
-    pub(super) fn new(plan: LockPlan, ways: &Ways) -> Arc<Self> {
-        let membership = RankMembership::new(&plan, ways.rank());
+    pub(super) fn new(plan: LockPlan, words: &WindowWords) -> Arc<Self> {
+        let membership = RankMembership::new(&plan, words.rank());
         let state = Mutex::new(GateState { membership, asking: [0; 2], followed: 0 });
         Arc::new(Self { plan, state, changed: Condvar::new() })
     }
 
     /// The gate for a ULT that holds nothing: this one, or a new one.
-    pub(super) fn of_one(self: &Arc<Self>, ways: &Ways) -> Arc<Self> {
+    pub(super) fn of_one(self: &Arc<Self>, words: &WindowWords) -> Arc<Self> {
         match self.plan.design {
             LockDesign::Tree => self.clone(),
-            LockDesign::Global | LockDesign::TwoLevel => Self::new(self.plan, ways),
+            LockDesign::Global | LockDesign::TwoLevel => Self::new(self.plan, words),
         }
     }
 
@@ -59,12 +59,12 @@ impl Gate {
     /// same side, so the waiters for which it would wait may wait for it.
     pub(super) fn enter(
         self: Arc<Self>,
-        ways: &Ways,
+        words: &WindowWords,
         want: Want,
         is_nested: bool,
     ) -> Result<Entered, WindowError> {
         let mut access = Box::new(WindowAccess::new(self.plan));
-        let node = ways.take_node();
+        let node = words.take_node();
         let mut state = self.state.lock();
         let side = side_of(self.plan.design, want);
         if let Some(side) = side {
@@ -76,7 +76,7 @@ impl Gate {
                     Ok(()) => break,
                     // It would wait for an access that waits for the caller.
                     Err(refused) if is_nested => {
-                        ways.release_node(node);
+                        words.release_node(node);
                         state.asking[side.unwrap_or(0)] -= 1;
                         return Err(WindowError::Refused(refused));
                     }
@@ -89,21 +89,21 @@ impl Gate {
             state.asking[side] -= 1;
             state.followed = if state.membership.holds() == 1 { 0 } else { state.followed + 1 };
         }
-        self.drive(ways, &mut access, state)?;
+        self.drive(words, &mut access, state)?;
         Ok(Entered { gate: self, access, node })
     }
 
     /// Runs an access until it is held or given back.
     fn drive<'g>(
         &'g self,
-        ways: &Ways,
+        words: &WindowWords,
         access: &mut WindowAccess,
         mut state: MutexGuard<'g, GateState>,
     ) -> Result<(), AddrError> {
         loop {
             if let Some((id, op)) = access.poll_op(&mut state.membership) {
                 drop(state);
-                let result = ways.carry(&op);
+                let result = words.carry(&op);
                 state = self.state.lock();
                 access.handle_completed(&mut state.membership, id, result);
                 self.changed.notify_all();
@@ -116,7 +116,7 @@ impl Gate {
             match access.waits_for(&state.membership) {
                 Some(AccessWait::Word(at, until)) => {
                     drop(state);
-                    let woken = ways.wait(at, until, None);
+                    let woken = words.wait(at, until, None);
                     state = self.state.lock();
                     match woken {
                         Ok(value) => access.handle_wake(&mut state.membership, value.unwrap_or(0)),
@@ -131,7 +131,7 @@ impl Gate {
                     drop(state);
                     tsumugi_ult::sleep(Duration::from_nanos(ns));
                     state = self.state.lock();
-                    match ways.lost() {
+                    match words.lost() {
                         Some(rank) => access.handle_lost(&mut state.membership, rank),
                         None => access.handle_wake(&mut state.membership, 0),
                     }
@@ -150,12 +150,12 @@ impl Entered {
     }
 
     /// Gives the access back.
-    pub(super) fn leave(self, ways: &Ways) -> Result<(), AddrError> {
+    pub(super) fn leave(self, words: &WindowWords) -> Result<(), AddrError> {
         let Self { gate, mut access, node } = self;
         let mut state = gate.state.lock();
         access.release(&mut state.membership);
-        gate.drive(ways, &mut access, state)?;
-        ways.release_node(node);
+        gate.drive(words, &mut access, state)?;
+        words.release_node(node);
         Ok(())
     }
 }

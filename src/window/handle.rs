@@ -88,7 +88,7 @@ impl<T: Plain> Window<T> {
 
     /// The agent that carries out the atomics of the locks.
     pub fn agent(&self) -> Agent {
-        self.inner.ways.agent()
+        self.inner.words.agent()
     }
 
     /// Reads a value.

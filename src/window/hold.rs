@@ -171,9 +171,9 @@ impl WindowInner {
         if let Want::Shared(target) | Want::Exclusive(target) = want {
             self.check(target)?;
         }
-        let own = || self.gate.of_one(&self.ways);
+        let own = || self.gate.of_one(&self.words);
         let gate = inside.cloned().unwrap_or_else(own);
-        let entered = gate.enter(&self.ways, want, inside.is_some())?;
+        let entered = gate.enter(&self.words, want, inside.is_some())?;
         Ok(Grip::Entered(Box::new(entered)))
     }
 
@@ -213,7 +213,7 @@ impl WindowInner {
                 self.unlock(target, *held)
             }
             (Grip::Each(claimed), _) => self.gives_back_each(self.ranks, claimed),
-            (Grip::Entered(entered), _) => entered.leave(&self.ways),
+            (Grip::Entered(entered), _) => entered.leave(&self.words),
             (Grip::Unchecked | Grip::Alone(_) | Grip::One(_), _) => Ok(()),
         };
         ended.and(flushed)
@@ -240,19 +240,19 @@ impl WindowInner {
         if count > LINES_AT_ONCE {
             return;
         }
-        (0..count).map(Rank).for_each(|target| self.ways.sends_for(self.lock_of(target).home));
+        (0..count).map(Rank).for_each(|target| self.words.sends_for(self.lock_of(target).home));
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn lock(&self, target: Rank, mode: LockMode) -> Result<HeldLock, AddrError> {
-        let ways = &*self.ways;
-        drive::lock(ways, &self.lock_of(target), mode, |claim| ways.take_node_for(claim))
+        let words = &*self.words;
+        drive::lock(words, &self.lock_of(target), mode, |claim| words.take_node_for(claim))
     }
 
     #[cfg_attr(not(debug_assertions), inline(always))]
     fn unlock(&self, target: Rank, held: HeldLock) -> Result<(), AddrError> {
-        if let Some(node) = held.unlock(&*self.ways, &self.lock_of(target))? {
-            self.ways.release_node(node);
+        if let Some(node) = held.unlock(&*self.words, &self.lock_of(target))? {
+            self.words.release_node(node);
         }
         Ok(())
     }

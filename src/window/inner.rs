@@ -5,7 +5,7 @@ use super::epoch_counts::EpochCounts;
 use super::gate::Gate;
 use super::puts::Puts;
 use super::tree_service::TreeService;
-use super::ways::Ways;
+use super::words::WindowWords;
 use crate::{AddrError, Agent, Error, Rank, Runtime};
 use std::sync::{Arc, Mutex};
 use tsumugi_core::mem::{RegionKey, RemoteAddr};
@@ -20,7 +20,7 @@ pub(super) struct WindowInner {
     /// The lock of rank 0; each rank has one at the same offset.
     pub(super) lock: Lock,
     pub(super) gate: Arc<Gate>,
-    pub(super) ways: Arc<Ways>,
+    pub(super) words: Arc<WindowWords>,
     pub(super) puts: Arc<Puts>,
     pub(super) counts: Mutex<EpochCounts>,
     pub(super) tree_service: Option<Arc<dyn Service>>,
@@ -36,12 +36,12 @@ impl WindowInner {
             Design::Tree => (0..ranks).map(|rank| draft.bytes_of(Rank(rank))).max().unwrap_or(0),
             Design::Each | Design::Global | Design::TwoLevel => 0,
         };
-        let ways = Arc::new(Ways::share(runtime, agent, bytes)?);
-        let home = RemoteAddr { rank: Rank(0), key: ways.key(), offset: 0 };
-        let lock = Lock { home, nodes: ways.node_table(), kind: KIND };
-        let plan = LockPlan { design: design.plan(), lock, tree: tree(ways.key(), ways.tree())? };
+        let words = Arc::new(WindowWords::share(runtime, agent, bytes)?);
+        let home = RemoteAddr { rank: Rank(0), key: words.key(), offset: 0 };
+        let lock = Lock { home, nodes: words.node_table(), kind: KIND };
+        let plan = LockPlan { design: design.plan(), lock, tree: tree(words.key(), words.tree())? };
         let tree_service = match design {
-            Design::Tree => TreeService::new(&ways, plan.tree)
+            Design::Tree => TreeService::new(&words, plan.tree)
                 .map(|tree_service| -> Arc<dyn Service> { Arc::new(tree_service) }),
             Design::Each | Design::Global | Design::TwoLevel => None,
         };
@@ -53,8 +53,8 @@ impl WindowInner {
             ranks,
             design,
             lock,
-            gate: Gate::new(plan, &ways),
-            ways,
+            gate: Gate::new(plan, &words),
+            words,
             puts: Arc::new(Puts::new(runtime.handle().net().is_some())),
             counts: Mutex::default(),
             tree_service,

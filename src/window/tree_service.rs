@@ -7,7 +7,7 @@
 //!                  near: carried out at once; remote: begun, their ends ring
 //! ```
 
-use super::ways::Ways;
+use super::words::WindowWords;
 use std::sync::{Arc, Mutex, TryLockError};
 use tsumugi_core::mem::RegionKey;
 use tsumugi_core::sync::Ordering;
@@ -18,7 +18,7 @@ use tsumugi_runtime::service::am::RemoteOps;
 
 /// The vertices of one window that this rank runs.
 pub(crate) struct TreeService {
-    ways: Arc<Ways>,
+    words: Arc<WindowWords>,
     remote: Option<RemoteOps>,
     vertices: Mutex<Vec<Vertex>>,
 }
@@ -26,14 +26,14 @@ pub(crate) struct TreeService {
 impl TreeService {
     /// Makes the service of the vertices of `tree` that the rank runs; `None`: it runs
     /// none.
-    pub(super) fn new(ways: &Arc<Ways>, tree: Tree) -> Option<Self> {
-        let ids = tree.vertices_of(ways.rank());
+    pub(super) fn new(words: &Arc<WindowWords>, tree: Tree) -> Option<Self> {
+        let ids = tree.vertices_of(words.rank());
         let vertices: Vec<Vertex> = ids.map(|id| Vertex::new(tree, id)).collect();
         if vertices.is_empty() {
             return None;
         }
-        let remote = ways.carried(vertices.len() * VERTEX_OPS);
-        Some(Self { ways: ways.clone(), remote, vertices: Mutex::new(vertices) })
+        let remote = words.carried(vertices.len() * VERTEX_OPS);
+        Some(Self { words: words.clone(), remote, vertices: Mutex::new(vertices) })
     }
 
     /// Looks once at all words, and carries out or begins the operations that
@@ -43,15 +43,15 @@ impl TreeService {
         for (index, vertex) in (0u64..).zip(vertices) {
             // The words are in own memory, which is registered as long as the
             // tree service lives.
-            let _ = vertex.handle_words(|word| self.ways.load(word));
+            let _ = vertex.handle_words(|word| self.words.load(word));
             while let Some((step, op)) = vertex.poll_op() {
                 moved += 1;
                 match &self.remote {
                     Some(remote) if !remote.is_near(op.remote.rank) => {
                         let tag = Tag::from_bits(index << 32 | u64::from(step.to_bits()));
-                        remote.begin(&self.ways.real(&op).tagged(tag));
+                        remote.begin(&self.words.real(&op).tagged(tag));
                     }
-                    _ => vertex.handle_completed(step, self.ways.carry_near(&op)),
+                    _ => vertex.handle_completed(step, self.words.carry_near(&op)),
                 }
             }
         }
@@ -61,7 +61,7 @@ impl TreeService {
 
 impl Service for TreeService {
     fn has_work(&self) -> bool {
-        let bell = self.ways.bell().load(Ordering::SeqCst) != 0;
+        let bell = self.words.bell().load(Ordering::SeqCst) != 0;
         bell || self.remote.as_ref().is_some_and(RemoteOps::has_work)
     }
 
@@ -76,7 +76,7 @@ impl Service for TreeService {
         };
         // SeqCst: the bell is cleared before the words are looked at, so that the
         // bell is set again for a word that changes later.
-        self.ways.bell().swap(0, Ordering::SeqCst);
+        self.words.bell().swap(0, Ordering::SeqCst);
         let mut moved = 0;
         if let Some(remote) = &self.remote {
             moved += remote.offer_again();
@@ -93,7 +93,7 @@ impl Service for TreeService {
             }
         }
         // There may be more; other ULTs run first.
-        self.ways.rang();
+        self.words.rang();
         true
     }
 
@@ -102,9 +102,9 @@ impl Service for TreeService {
     }
 
     fn rang(&self, key: RegionKey) -> bool {
-        let is_own = self.ways.key() == key;
+        let is_own = self.words.key() == key;
         if is_own {
-            self.ways.rang();
+            self.words.rang();
         }
         is_own
     }

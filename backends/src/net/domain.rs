@@ -244,6 +244,14 @@ impl<W: NetWire> NetDomain<W> {
         nic.notify_dead(&self.shared, to, bytes)
     }
 
+    /// Takes a notice that a rank has sent with [`notify_dead`](Self::notify_dead) to
+    /// endpoint `index`, if the wire carries notices beside packets: copies its first
+    /// bytes, and returns the sender and their number. `None` if there is none, or
+    /// another thread uses the endpoint.
+    pub fn take_notice(&self, index: usize, into: &mut [u8]) -> Option<(Rank, usize)> {
+        self.try_rail(index)?.take_notice(&self.shared, into)
+    }
+
     /// Prepares endpoint `index` for a sleep on its
     /// [`event`](Self::event), as [`Endpoint::arm`] does.
     ///

@@ -54,12 +54,12 @@ impl<W: NetWire> NicEndpoint<W> {
             return;
         };
         let addr = peer.origin + (slot * SLOT_BYTES) as u64;
-        let far = RemoteBuffer { peer: peer.addr, addr, key: peer.key };
-        let near = self.scratch.near(self.scratch.slot(read));
+        let remote = RemoteBuffer { peer: peer.addr, addr, key: peer.key };
+        let local = self.scratch.local(self.scratch.slot(read));
         let context = self.scratch.context(Context::Read(read));
         // SAFETY: the scratch slot belongs to this read; no other operation uses
         // it.
-        let answer = unsafe { self.wire.get(near, SLOT_BYTES, far, context, false) } as c_int;
+        let answer = unsafe { self.wire.get(local, SLOT_BYTES, remote, context, false) } as c_int;
         if let Some(read) = &mut self.reads[read]
             && answer == 0
         {
@@ -112,7 +112,7 @@ impl<W: NetWire> NicEndpoint<W> {
             match self.wire.map_key(&listing.raw, listing.origin) {
                 Ok(key) => {
                     if let Some(gone) = self.cache.add(read.rank, listing, peer.addr, key) {
-                        self.wire.unmap_key(gone.far.key);
+                        self.wire.unmap_key(gone.remote.key);
                     }
                 }
                 Err(code) => {

@@ -180,7 +180,7 @@ pub(super) struct CachedRegion {
     bytes: u64,
     skew: u64,
     /// The region's start.
-    pub far: RemoteBuffer,
+    pub remote: RemoteBuffer,
 }
 
 impl RegionCache {
@@ -226,7 +226,7 @@ impl RegionCache {
             access: listing.access,
             bytes: listing.bytes,
             skew: listing.skew,
-            far: RemoteBuffer { peer, addr: listing.origin, key },
+            remote: RemoteBuffer { peer, addr: listing.origin, key },
         })
     }
 
@@ -235,7 +235,7 @@ impl RegionCache {
         let mut keys = Vec::new();
         for place in &mut self.known {
             if let Some(known) = place.take_if(|known| of(known)) {
-                keys.push(known.far.key);
+                keys.push(known.remote.key);
             }
         }
         keys
@@ -268,7 +268,7 @@ impl CachedRegion {
         if (self.skew + addr.offset) & (align - 1) != 0 {
             return Err(AddrError::Unaligned { addr, align });
         }
-        Ok(RemoteBuffer { addr: self.far.addr + addr.offset, ..self.far })
+        Ok(RemoteBuffer { addr: self.remote.addr + addr.offset, ..self.remote })
     }
 }
 

@@ -290,7 +290,7 @@ impl<W: NetWire> NicEndpoint<W> {
 
     /// The local end of a transfer.
     #[inline]
-    pub(super) fn near(
+    pub(super) fn local(
         &self,
         shared: &DomainShared,
         addr: LocalAddr,

@@ -147,4 +147,6 @@ pub(super) const NOTIFICATION: u32 = 2;
 
 /// The bytes of a packet before its content.
 pub(super) const HEADER_BYTES: usize = 16;
+/// The bytes of the longest notice that goes by another way than packets.
+pub(super) const NOTICE_BYTES: usize = 64;
 pub(super) const NOTIFICATION_BYTES: usize = 16;

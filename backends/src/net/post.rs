@@ -104,8 +104,8 @@ impl<W: NetWire> NicEndpoint<W> {
         let Some(known) = self.cache.find(op.remote.rank, op.remote.key) else {
             return PostOutcome::Unknown;
         };
-        let far = match known.resolve(op.remote, op.bytes(), need, align) {
-            Ok(far) => far,
+        let remote = match known.resolve(op.remote, op.bytes(), need, align) {
+            Ok(remote) => remote,
             Err(error) => return PostOutcome::Ended(Err(error)),
         };
         let is_open = known.is_open();
@@ -113,22 +113,22 @@ impl<W: NetWire> NicEndpoint<W> {
             return PostOutcome::Again;
         }
         let (answer, piece) = if op.width().is_none() {
-            let near = match self.near(shared, op.local(), op.bytes()) {
-                Ok(near) => near,
+            let local = match self.local(shared, op.local(), op.bytes()) {
+                Ok(local) => local,
                 Err(error) => return PostOutcome::Ended(Err(error)),
             };
             let piece = (op.bytes() - moved).min(self.limits.piece_bytes_max);
             if piece == 0 {
                 return PostOutcome::Ended(Ok(0));
             }
-            let near = LocalBuffer { at: near.at.wrapping_add(moved as usize), ..near };
-            let far = RemoteBuffer { addr: far.addr + moved, ..far };
+            let local = LocalBuffer { at: local.at.wrapping_add(moved as usize), ..local };
+            let remote = RemoteBuffer { addr: remote.addr + moved, ..remote };
             let is_last = moved + piece == op.bytes();
             let number = if is_last { self.immediate_of(&op) } else { None };
             self.flights[at].rings = number.is_some();
-            (self.transfer(at, near, far, piece, more, number), piece)
+            (self.transfer(at, local, remote, piece, more, number), piece)
         } else {
-            (self.word(at, &op, far, is_open), 0)
+            (self.word(at, &op, remote, is_open), 0)
         };
         match answer as c_int {
             0 => {
@@ -155,8 +155,8 @@ impl<W: NetWire> NicEndpoint<W> {
     fn transfer(
         &mut self,
         at: usize,
-        near: LocalBuffer,
-        far: RemoteBuffer,
+        local: LocalBuffer,
+        remote: RemoteBuffer,
         piece: u64,
         more: bool,
         number: Option<u32>,
@@ -169,12 +169,12 @@ impl<W: NetWire> NicEndpoint<W> {
         unsafe {
             match kind {
                 _ if let Some(number) = number => {
-                    self.wire.put_with_immediate(near, bytes, far, context, number)
+                    self.wire.put_with_immediate(local, bytes, remote, context, number)
                 }
-                Kind::Get => self.wire.get(near, bytes, far, context, more),
+                Kind::Get => self.wire.get(local, bytes, remote, context, more),
                 _ => {
                     let inject = piece <= self.limits.inject_bytes;
-                    self.wire.put(near, bytes, far, context, more, inject)
+                    self.wire.put(local, bytes, remote, context, more, inject)
                 }
             }
         }
@@ -187,7 +187,7 @@ impl<W: NetWire> NicEndpoint<W> {
         if can { immediate::immediate_of(op.remote) } else { None }
     }
 
-    fn word(&mut self, at: usize, op: &Op, far: RemoteBuffer, is_open: bool) -> PostResult {
+    fn word(&mut self, at: usize, op: &Op, remote: RemoteBuffer, is_open: bool) -> PostResult {
         let words = self.scratch.words(at);
         let context = self.scratch.context(Context::Operation(at));
         let width = op.width().expect("a word operation") as usize;
@@ -200,21 +200,21 @@ impl<W: NetWire> NicEndpoint<W> {
             (*words).result = 0;
             (&raw mut (*words).operand, &raw mut (*words).compare, &raw mut (*words).result)
         };
-        let near = |word| self.scratch.near(word);
-        let nears =
-            WordBuffers { operand: near(operand), compare: near(compare), result: near(result) };
+        let local = |word| self.scratch.local(word);
+        let locals =
+            WordBuffers { operand: local(operand), compare: local(compare), result: local(result) };
         if let Some(number) = self.immediate_of(op) {
             self.flights[at].rings = true;
             // SAFETY: a word of the slot, which does not change until the operation
             // ends.
             return unsafe {
-                self.wire.put_with_immediate(nears.operand, width, far, context, number)
+                self.wire.put_with_immediate(locals.operand, width, remote, context, number)
             };
         }
         // An atomic get may need write permission.
         let atomics = self.limits.word_atomics && width >= 4 && is_open;
         // SAFETY: the words of the slot do not change until the operation ends.
-        unsafe { self.wire.word(op, nears, far, context, atomics) }
+        unsafe { self.wire.word(op, locals, remote, context, atomics) }
     }
 
     /// Whether an operation on that rank was accepted and is not on the wire yet,

@@ -3,7 +3,7 @@
 use super::immediate::writable_word;
 use super::nic_endpoint::{DomainShared, NicEndpoint};
 use super::packet::{
-    Arrival, HEADER_BYTES, NOTIFICATION, NOTIFICATION_BYTES, PACKET, PACKETS_AT_ONCE,
+    Arrival, HEADER_BYTES, NOTICE_BYTES, NOTIFICATION, NOTIFICATION_BYTES, PACKET, PACKETS_AT_ONCE,
 };
 use super::scratch::Context;
 use super::wire::NetWire;
@@ -14,16 +14,34 @@ impl<W: NetWire> NicEndpoint<W> {
     /// Posts receive buffers to the provider.
     pub(super) fn open_receives(&mut self) {
         while let Some(packet) = self.packets.idle.pop() {
-            let near = self.scratch.near(self.scratch.incoming(packet as usize));
+            let local = self.scratch.local(self.scratch.incoming(packet as usize));
             let context = self.scratch.context(Context::Receive(packet as usize));
             let bytes = self.scratch.packet_bytes();
             // SAFETY: the packet's own bytes and context, which no other code uses
             // until it has arrived.
-            if unsafe { self.wire.receive(near, bytes, context) } != 0 {
+            if unsafe { self.wire.receive(local, bytes, context) } != 0 {
                 self.packets.idle.push(packet);
                 return;
             }
         }
+    }
+
+    /// Takes a notice that has come by another way than packets take, and returns
+    /// its sender and its length.
+    pub(super) fn take_notice(
+        &mut self,
+        shared: &DomainShared,
+        into: &mut [u8],
+    ) -> Option<(Rank, usize)> {
+        let mut notice = [0; NOTICE_BYTES];
+        let length = self.wire.take_notice(&mut notice)?;
+        let Some(Arrival::Packet { from, bytes }) = parse(&notice[..length], shared) else {
+            self.packets.strays += 1;
+            return None;
+        };
+        let length = bytes.len().min(into.len());
+        into[..length].copy_from_slice(&bytes[..length]);
+        Some((from, length))
     }
 
     pub(super) fn receive(

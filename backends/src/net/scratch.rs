@@ -121,7 +121,7 @@ impl Scratch {
 
     /// Scratch memory as the local end of a transfer.
     #[inline]
-    pub(super) fn near<T>(&self, at: *mut T) -> LocalBuffer {
+    pub(super) fn local<T>(&self, at: *mut T) -> LocalBuffer {
         LocalBuffer { at: at.cast(), desc: self.desc }
     }
 }

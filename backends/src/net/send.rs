@@ -2,7 +2,9 @@
 
 use super::failure::DeviceFailure;
 use super::nic_endpoint::{DomainShared, NO_ADDRESS, NicEndpoint, NicPeer};
-use super::packet::{HEADER_BYTES, NOTIFICATION, NOTIFICATION_BYTES, PACKET, PacketError};
+use super::packet::{
+    HEADER_BYTES, NOTICE_BYTES, NOTIFICATION, NOTIFICATION_BYTES, PACKET, PacketError,
+};
 use super::scratch::Context;
 use super::wire::NetWire;
 use core::ffi::c_int;
@@ -28,8 +30,8 @@ impl<W: NetWire> NicEndpoint<W> {
         sent
     }
 
-    /// Sends a packet to a rank that is lost, if the connection to it is still
-    /// open.
+    /// Sends a notice to a rank that is lost: as a packet, if the wire has no other way,
+    /// and the connection to it is still open.
     pub(super) fn notify_dead(
         &mut self,
         shared: &DomainShared,
@@ -40,6 +42,13 @@ impl<W: NetWire> NicEndpoint<W> {
         let sent = match self.peers.get(&to.0) {
             Some(peer) if peer.lost && peer.addr != NO_ADDRESS => {
                 let peer = *peer;
+                let mut notice = [0; NOTICE_BYTES];
+                if let Some(notice) = notice.get_mut(..HEADER_BYTES + bytes.len()) {
+                    fill(notice, shared, PACKET, bytes);
+                    if self.wire.send_notice(notice, peer.addr) {
+                        return Ok(());
+                    }
+                }
                 self.send_to(shared, to, peer, PACKET, bytes)
             }
             _ => Err(PacketError::Addr(AddrError::PeerLost { rank: to })),
@@ -94,10 +103,7 @@ impl<W: NetWire> NicEndpoint<W> {
         let at = self.scratch.outgoing(packet as usize);
         // SAFETY: a free packet's own bytes, as many as were checked.
         let place = unsafe { core::slice::from_raw_parts_mut(at, HEADER_BYTES + bytes.len()) };
-        place[..8].copy_from_slice(&shared.job.load(Ordering::Relaxed).to_le_bytes());
-        place[8..12].copy_from_slice(&shared.rank.0.to_le_bytes());
-        place[12..16].copy_from_slice(&kind.to_le_bytes());
-        place[16..].copy_from_slice(bytes);
+        fill(place, shared, kind, bytes);
         let (injected, answer) =
             if place.len() <= self.limits.inject_packet_bytes && peer.injected < INJECTED_MAX {
                 (peer.injected + 1, self.wire.inject_packet(place, peer.addr) as c_int)
@@ -128,11 +134,11 @@ impl<W: NetWire> NicEndpoint<W> {
     }
 
     fn send_packet(&mut self, packet: usize, peer: u64) -> c_int {
-        let near = self.scratch.near(self.scratch.outgoing(packet));
+        let local = self.scratch.local(self.scratch.outgoing(packet));
         let (_, bytes) = self.packets.addressed[packet];
         let context = self.scratch.context(Context::Send(packet));
         // SAFETY: the packet's bytes belong to it until it is sent.
-        unsafe { self.wire.send(near, bytes, peer, context) as c_int }
+        unsafe { self.wire.send(local, bytes, peer, context) as c_int }
     }
 
     /// Sends packets again that the device has returned unsent.
@@ -159,6 +165,15 @@ impl<W: NetWire> NicEndpoint<W> {
             }
         }
     }
+}
+
+/// Writes a packet: its header, and its content, to which its length fits.
+#[inline]
+fn fill(place: &mut [u8], shared: &DomainShared, kind: u32, bytes: &[u8]) {
+    place[..8].copy_from_slice(&shared.job.load(Ordering::Relaxed).to_le_bytes());
+    place[8..12].copy_from_slice(&shared.rank.0.to_le_bytes());
+    place[12..16].copy_from_slice(&kind.to_le_bytes());
+    place[16..].copy_from_slice(bytes);
 }
 
 /// The largest number of packets to a peer that are injected in a row: the next one

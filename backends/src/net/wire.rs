@@ -36,10 +36,9 @@ pub type PostResult = isize;
 pub enum ShutOut {
     /// The connection that was made to the peer. Other ranks on its host may live.
     Rank,
-    /// Also the connections that its host has made: the ranks there are given up.
+    /// Also the connections that its host has made, and those that it would make: the
+    /// ranks there are given up.
     Host,
-    /// Also those that its host would make.
-    HostForGood,
 }
 
 /// The interface; see the module. Contexts are numbers below the count that the
@@ -74,6 +73,21 @@ pub trait NetWire: Send + Sized {
     /// its number is returned.
     fn remove(&mut self, peer: u64, shut_out: ShutOut) -> Option<u64>;
 
+    /// Sends a notice to a peer that was removed, by another way than packets take, so
+    /// that no connection has to be opened for it. The notice may be lost. Returns
+    /// false if there is no such way: then a packet is the notice.
+    fn send_notice(&mut self, bytes: &[u8], peer: u64) -> bool {
+        let _ = (bytes, peer);
+        false
+    }
+
+    /// Takes a notice that has come that way, and returns its length; more bytes than
+    /// `into` has are cut off. Anyone may have sent it.
+    fn take_notice(&mut self, into: &mut [u8]) -> Option<usize> {
+        let _ = into;
+        None
+    }
+
     /// Registers memory, under `key` if the caller chooses keys.
     ///
     /// # Safety
@@ -102,12 +116,12 @@ pub trait NetWire: Send + Sized {
     ///
     /// # Safety
     ///
-    /// `near` must be valid for `bytes` bytes, and stay so until the completion.
+    /// `local` must be valid for `bytes` bytes, and stay so until the completion.
     unsafe fn put(
         &mut self,
-        near: LocalBuffer,
+        local: LocalBuffer,
         bytes: usize,
-        far: RemoteBuffer,
+        remote: RemoteBuffer,
         context: usize,
         more: bool,
         inject: bool,
@@ -122,13 +136,13 @@ pub trait NetWire: Send + Sized {
     /// That of [`put`](Self::put).
     unsafe fn put_with_immediate(
         &mut self,
-        near: LocalBuffer,
+        local: LocalBuffer,
         bytes: usize,
-        far: RemoteBuffer,
+        remote: RemoteBuffer,
         context: usize,
         number: u32,
     ) -> PostResult {
-        let _ = (near, bytes, far, context, number);
+        let _ = (local, bytes, remote, context, number);
         -libc::EOPNOTSUPP as PostResult
     }
 
@@ -139,9 +153,9 @@ pub trait NetWire: Send + Sized {
     /// That of [`put`](Self::put).
     unsafe fn get(
         &mut self,
-        near: LocalBuffer,
+        local: LocalBuffer,
         bytes: usize,
-        far: RemoteBuffer,
+        remote: RemoteBuffer,
         context: usize,
         more: bool,
     ) -> PostResult;
@@ -151,13 +165,13 @@ pub trait NetWire: Send + Sized {
     ///
     /// # Safety
     ///
-    /// That of [`put`](Self::put), for all words of `nears`, which must hold the
+    /// That of [`put`](Self::put), for all words of `locals`, which must hold the
     /// operands of the operation.
     unsafe fn word(
         &mut self,
         op: &Op,
-        nears: WordBuffers,
-        far: RemoteBuffer,
+        locals: WordBuffers,
+        remote: RemoteBuffer,
         context: usize,
         atomics: bool,
     ) -> PostResult;
@@ -166,10 +180,10 @@ pub trait NetWire: Send + Sized {
     ///
     /// # Safety
     ///
-    /// `near` must be valid for `bytes` bytes, and stay so until the completion.
+    /// `local` must be valid for `bytes` bytes, and stay so until the completion.
     unsafe fn send(
         &mut self,
-        near: LocalBuffer,
+        local: LocalBuffer,
         bytes: usize,
         peer: u64,
         context: usize,
@@ -187,7 +201,7 @@ pub trait NetWire: Send + Sized {
     /// # Safety
     ///
     /// That of [`send`](Self::send).
-    unsafe fn receive(&mut self, near: LocalBuffer, bytes: usize, context: usize) -> PostResult;
+    unsafe fn receive(&mut self, local: LocalBuffer, bytes: usize, context: usize) -> PostResult;
 
     /// Sets the number that the job has got since the wire was opened.
     fn join(&mut self, job: u64) {

@@ -15,7 +15,7 @@
 //! | `memory` | registrations and keys |
 //! | `post` | puts and gets, words, packets |
 //! | `complete` | completions, and sleeping until some have come |
-//! | `peers` | the end of all connections with a peer that was given up |
+//! | `peers` | the end of all connections with a peer that was given up, and the notice |
 
 mod complete;
 mod memory;
@@ -26,6 +26,7 @@ use super::choice::Choice;
 use super::config::OpenError;
 use super::fabric::{Fabric, close};
 use super::fencing::Fence;
+use super::notice::NoticeSocket;
 use super::sys::*;
 use crate::net::{ADDRESS_BYTES_MAX, Mr};
 use core::ffi::c_int;
@@ -46,6 +47,7 @@ pub(super) struct RdmEndpoint {
     /// The largest number of a peer, and one.
     peers: fi_addr_t,
     given_up: Vec<fi_addr_t>,
+    notices: Option<NoticeSocket>,
     pub(super) fence: Fence,
 }
 
@@ -72,6 +74,7 @@ impl RdmEndpoint {
             delivery: if choice.facts.delivery { FI_DELIVERY_COMPLETE } else { 0 },
             peers: 0,
             given_up: Vec::new(),
+            notices: None,
             fence: Fence::default(),
         };
         let info = choice.info.raw();
@@ -136,6 +139,7 @@ impl RdmEndpoint {
             call!(table, fi_ops, control, ep, FI_ENABLE, null_mut());
         }
         endpoint.check_tables(choice.facts.atomics)?;
+        endpoint.notices = endpoint.address().ok().and_then(|address| NoticeSocket::open(&address));
         Ok(endpoint)
     }
 

@@ -30,12 +30,15 @@ impl Fence {
     /// Ends the connections of the endpoint at `own` with the peer that accepts
     /// connections at `theirs`.
     pub(super) fn shut(&mut self, own: SocketAddr, theirs: SocketAddr, shut_out: ShutOut) {
-        let is_from_there = |far: SocketAddr| shut_out != ShutOut::Rank && far.ip() == theirs.ip();
+        let is_from_there =
+            |remote: SocketAddr| shut_out != ShutOut::Rank && remote.ip() == theirs.ip();
         for socket in open_sockets() {
-            match socket.far() {
-                Some(far) if far == theirs => socket.reset(),
-                Some(far) if is_from_there(far) && is_accepted_at(own, &socket) => socket.reset(),
-                None if shut_out == ShutOut::HostForGood && is_listener_at(own, &socket) => {
+            match socket.remote() {
+                Some(remote) if remote == theirs => socket.reset(),
+                Some(remote) if is_from_there(remote) && is_accepted_at(own, &socket) => {
+                    socket.reset()
+                }
+                None if shut_out == ShutOut::Host && is_listener_at(own, &socket) => {
                     self.hosts.push(theirs.ip());
                     self.listener = Some(socket);
                 }
@@ -56,9 +59,9 @@ impl Fence {
     /// answer.
     #[cold]
     pub(super) fn shut_out(&self, own: SocketAddr) {
-        let is_shut_out = |far: SocketAddr| self.hosts.contains(&far.ip());
+        let is_shut_out = |remote: SocketAddr| self.hosts.contains(&remote.ip());
         for socket in open_sockets() {
-            if socket.far().is_some_and(is_shut_out) && is_accepted_at(own, &socket) {
+            if socket.remote().is_some_and(is_shut_out) && is_accepted_at(own, &socket) {
                 socket.reset();
             }
         }
@@ -66,11 +69,11 @@ impl Fence {
 }
 
 fn is_accepted_at(own: SocketAddr, socket: &OpenSocket) -> bool {
-    socket.near().is_some_and(|near| near.port() == own.port())
+    socket.local().is_some_and(|local| local.port() == own.port())
 }
 
 fn is_listener_at(own: SocketAddr, socket: &OpenSocket) -> bool {
-    socket.near() == Some(own) && socket.is_listener()
+    socket.local() == Some(own) && socket.is_listener()
 }
 
 /// The address in a `sockaddr_in` or `sockaddr_in6`.

@@ -78,6 +78,7 @@ mod choice;
 mod config;
 mod fabric;
 mod fencing;
+mod notice;
 mod sockets;
 mod wire;
 mod probe;

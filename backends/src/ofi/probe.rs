@@ -35,8 +35,8 @@ pub(super) fn all_atomics(probed: &ProbeReport) -> bool {
 struct OfiTestbed {
     a: RdmEndpoint,
     b: RdmEndpoint,
-    near: LocalBuffer,
-    far: RemoteBuffer,
+    local: LocalBuffer,
+    remote: RemoteBuffer,
     there: *mut u8,
     mrs: [Option<Mr>; 2],
     contexts: ZeroedPages,
@@ -88,30 +88,30 @@ impl OfiTestbed {
         let own = FI_READ | FI_WRITE | FI_TRANSMIT | FI_RECV;
         // SAFETY: both are pages of the testbed, which stay until the endpoints are
         // closed.
-        let (near, far) = unsafe {
+        let (local, remote) = unsafe {
             (a.register(here, bytes, own, key), b.register(there, bytes, own | FAR, key))
         };
-        let near = near.map_err(failed("fi_mr_reg"))?;
-        let far = match far {
-            Ok(far) => far,
+        let local = local.map_err(failed("fi_mr_reg"))?;
+        let remote = match remote {
+            Ok(remote) => remote,
             Err(code) => {
-                a.close_mr(&near);
+                a.close_mr(&local);
                 return Err(OpenError::Call { name: "fi_mr_reg", code });
             }
         };
         let peer = b.address().and_then(|address| a.insert(&address));
-        let device_key = a.map_key(&far.key, far.origin);
+        let device_key = a.map_key(&remote.key, remote.origin);
         let testbed = Self {
-            near: LocalBuffer { at: here, desc: near.desc },
-            far: RemoteBuffer {
+            local: LocalBuffer { at: here, desc: local.desc },
+            remote: RemoteBuffer {
                 peer: *peer.as_ref().unwrap_or(&0),
-                addr: far.origin,
+                addr: remote.origin,
                 key: *device_key.as_ref().unwrap_or(&0),
             },
             there,
             a,
             b,
-            mrs: [Some(near), Some(far)],
+            mrs: [Some(local), Some(remote)],
             contexts: ZeroedPages::new(TRIALS_MAX * 64),
             trials: 0,
             _memory: memory,
@@ -122,11 +122,11 @@ impl OfiTestbed {
     }
 
     fn here(&self, offset: usize) -> LocalBuffer {
-        LocalBuffer { at: self.near.at.wrapping_add(offset), ..self.near }
+        LocalBuffer { at: self.local.at.wrapping_add(offset), ..self.local }
     }
 
-    fn far(&self, offset: u64) -> RemoteBuffer {
-        RemoteBuffer { addr: self.far.addr + offset, ..self.far }
+    fn remote(&self, offset: u64) -> RemoteBuffer {
+        RemoteBuffer { addr: self.remote.addr + offset, ..self.remote }
     }
 
     /// A context that was not used before, so that a late completion of another
@@ -212,17 +212,17 @@ impl OfiTestbed {
     }
 
     fn put(&mut self, flags: u64, limit: Duration) -> TrialResult {
-        let (near, far) = (self.here(0), self.far(64));
+        let (local, remote) = (self.here(0), self.remote(64));
         let value = 0x1122_3344_5566_7700 + self.trials as u64;
-        Self::set_word(near.at, 8, value);
+        Self::set_word(local.at, 8, value);
         let spoil = flags & FI_INJECT != 0;
         let done = self.run(limit, true, |a, context| {
             // SAFETY: both ends are the testbed's own.
-            let answer = unsafe { a.write(near, 8, far, context, flags) };
+            let answer = unsafe { a.write(local, 8, remote, context, flags) };
             if answer == 0 && spoil {
                 // The bytes were injected, so the provider must not read them any
                 // more.
-                Self::set_word(near.at, 8, 0);
+                Self::set_word(local.at, 8, 0);
             }
             answer
         });
@@ -231,22 +231,23 @@ impl OfiTestbed {
 
     fn get(&mut self) -> TrialResult {
         Self::set_word(self.there.wrapping_add(128), 8, 0x99);
-        let (near, far) = (self.here(8), self.far(128));
+        let (local, remote) = (self.here(8), self.remote(128));
         // SAFETY: both ends are the testbed's own.
-        let done = self.run(LIMIT, true, |a, context| unsafe { a.read(near, 8, far, context, 0) });
+        let done =
+            self.run(LIMIT, true, |a, context| unsafe { a.read(local, 8, remote, context, 0) });
         // SAFETY: the get is over.
-        self.judge(done, |_| unsafe { near.at.cast::<u64>().read_volatile() } == 0x99)
+        self.judge(done, |_| unsafe { local.at.cast::<u64>().read_volatile() } == 0x99)
     }
 
     /// Tries whether the bytes of a put are in memory when it completes, and not
     /// later.
     fn landed(&mut self) -> TrialResult {
         for round in 1..=ROUNDS {
-            let (near, far) = (self.here(0), self.far(64));
-            Self::set_word(near.at, 8, round);
+            let (local, remote) = (self.here(0), self.remote(64));
+            Self::set_word(local.at, 8, round);
             let done = self.run(LIMIT, true, |a, context| {
                 // SAFETY: both ends are the testbed's own.
-                unsafe { a.write(near, 8, far, context, 0) }
+                unsafe { a.write(local, 8, remote, context, 0) }
             });
             let verdict = self.judge(done, |testbed| testbed.word(64, 8) == round);
             if verdict != TrialResult::Works {
@@ -259,22 +260,22 @@ impl OfiTestbed {
     /// Tries two puts with one doorbell.
     fn batch(&mut self) -> TrialResult {
         let first = self.context();
-        let (near, far) = (self.here(0), self.far(192));
-        Self::set_word(near.at, 8, 0x77);
+        let (local, remote) = (self.here(0), self.remote(192));
+        Self::set_word(local.at, 8, 0x77);
         // SAFETY: both ends are the testbed's own.
-        let answer = unsafe { self.a.write(near, 8, far, first, FI_MORE) };
+        let answer = unsafe { self.a.write(local, 8, remote, first, FI_MORE) };
         if answer != 0 {
             return TrialResult::Refused(-answer as i32);
         }
         let start = Instant::now();
         let (mut one, mut two) = (false, false);
         let second = self.context();
-        let far = self.far(200);
+        let remote = self.remote(200);
         let mut posted = false;
         while !(one && two) {
             if !posted {
                 // SAFETY: as above.
-                posted = unsafe { self.a.write(near, 8, far, second, 0) } == 0;
+                posted = unsafe { self.a.write(local, 8, remote, second, 0) } == 0;
             }
             // Both contexts must be found in one stream of completions, so this
             // loop reads the completions itself.
@@ -295,10 +296,10 @@ impl OfiTestbed {
 
     /// Tries a get under a key that names nothing.
     fn stale(&mut self) -> TrialResult {
-        let near = self.here(8);
-        let far = RemoteBuffer { key: self.far.key ^ 0x55, ..self.far };
-        // SAFETY: the near end is the testbed's own.
-        match self.run(LIMIT, true, |a, context| unsafe { a.read(near, 8, far, context, 0) }) {
+        let local = self.here(8);
+        let remote = RemoteBuffer { key: self.remote.key ^ 0x55, ..self.remote };
+        // SAFETY: the local end is the testbed's own.
+        match self.run(LIMIT, true, |a, context| unsafe { a.read(local, 8, remote, context, 0) }) {
             Ok(()) => TrialResult::Wrong,
             Err(TrialResult::Refused(_)) => TrialResult::Works,
             Err(verdict) => verdict,
@@ -344,9 +345,9 @@ impl OfiTestbed {
 
 impl Drop for OfiTestbed {
     fn drop(&mut self) {
-        let [near, far] = &mut self.mrs;
-        self.a.shut(near.take().into_iter());
-        self.b.shut(far.take().into_iter());
+        let [local, remote] = &mut self.mrs;
+        self.a.shut(local.take().into_iter());
+        self.b.shut(remote.take().into_iter());
     }
 }
 

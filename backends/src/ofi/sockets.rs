@@ -42,12 +42,12 @@ impl OpenSocket {
     }
 
     /// The address of this end.
-    pub(super) fn near(&self) -> Option<SocketAddr> {
+    pub(super) fn local(&self) -> Option<SocketAddr> {
         self.0.local_addr().ok()
     }
 
     /// The address of the other end, if there is a connection.
-    pub(super) fn far(&self) -> Option<SocketAddr> {
+    pub(super) fn remote(&self) -> Option<SocketAddr> {
         self.0.peer_addr().ok()
     }
 
@@ -80,8 +80,8 @@ mod tests {
     use std::net::TcpListener;
 
     fn pair(listener: &TcpListener) -> (TcpStream, TcpStream) {
-        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        (near, listener.accept().unwrap().0)
+        let local = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        (local, listener.accept().unwrap().0)
     }
 
     fn of(number: &impl AsRawFd) -> OpenSocket {
@@ -92,17 +92,17 @@ mod tests {
     #[test]
     fn a_reset_discards_what_has_come_and_what_has_not_gone() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        assert!(of(&listener).is_listener() && of(&listener).far().is_none());
-        let (mut near, mut far) = pair(&listener);
-        let socket = of(&far);
+        assert!(of(&listener).is_listener() && of(&listener).remote().is_none());
+        let (mut local, mut remote) = pair(&listener);
+        let socket = of(&remote);
         assert!(!socket.is_listener());
-        assert_eq!(socket.far(), near.local_addr().ok());
-        assert_eq!(socket.near(), listener.local_addr().ok());
-        near.write_all(b"late").unwrap();
-        far.write_all(b"unread").unwrap();
+        assert_eq!(socket.remote(), local.local_addr().ok());
+        assert_eq!(socket.local(), listener.local_addr().ok());
+        local.write_all(b"late").unwrap();
+        remote.write_all(b"unread").unwrap();
         socket.reset();
-        assert!(far.read(&mut [0; 8]).map_or(true, |bytes| bytes == 0), "a late byte was read");
-        let error = near.write(b"later").unwrap_err().kind();
+        assert!(remote.read(&mut [0; 8]).map_or(true, |bytes| bytes == 0), "a late byte was read");
+        let error = local.write(b"later").unwrap_err().kind();
         assert!(matches!(error, ErrorKind::BrokenPipe | ErrorKind::ConnectionReset), "{error:?}");
     }
 
@@ -111,9 +111,9 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let socket = of(&listener);
         assert!(!socket.has_caller());
-        let _near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let _client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         assert!(socket.has_caller());
-        let _far = listener.accept().unwrap();
+        let _server = listener.accept().unwrap();
         assert!(!socket.has_caller());
     }
 }

@@ -208,7 +208,7 @@ struct Stranger {
     endpoint: RdmEndpoint,
     peer: fi_addr_t,
     mr: Option<Mr>,
-    near: LocalBuffer,
+    local: LocalBuffer,
     context: ZeroedPages,
     _memory: ZeroedPages,
     patience: Duration,
@@ -235,43 +235,43 @@ impl Stranger {
         // SAFETY: the client's own memory, which stays until the endpoint is closed.
         let mr = unsafe { endpoint.register(at, AREA_BYTES as u64, access, 1) }.unwrap();
         let peer = endpoint.insert(address).unwrap();
-        let near = LocalBuffer { at, desc: mr.desc };
+        let local = LocalBuffer { at, desc: mr.desc };
         let context = ZeroedPages::new(64);
-        Self { endpoint, peer, mr: Some(mr), near, context, _memory: memory, patience }
+        Self { endpoint, peer, mr: Some(mr), local, context, _memory: memory, patience }
     }
 
     fn here(&self, offset: usize) -> LocalBuffer {
-        LocalBuffer { at: self.near.at.wrapping_add(offset), ..self.near }
+        LocalBuffer { at: self.local.at.wrapping_add(offset), ..self.local }
     }
 
     /// A word of the client's memory.
     fn word(&self, index: usize) -> u64 {
         // SAFETY: inside the client's memory, which nothing writes to now.
-        unsafe { self.near.at.cast::<u64>().add(index).read_volatile() }
+        unsafe { self.local.at.cast::<u64>().add(index).read_volatile() }
     }
 
     fn set_word(&mut self, index: usize, word: u64) {
         // SAFETY: as above.
-        unsafe { self.near.at.cast::<u64>().add(index).write_volatile(word) };
+        unsafe { self.local.at.cast::<u64>().add(index).write_volatile(word) };
     }
 
     /// Changes a word from [`MARK`] to [`NOISE`].
     fn change(&mut self, victim: &mut Victim<'_>, what: Change, at: u64, key: u64) -> StrangerEnd {
-        let far = RemoteBuffer { peer: self.peer, addr: at, key };
+        let remote = RemoteBuffer { peer: self.peer, addr: at, key };
         let operand = if matches!(what, Change::Add) { NOISE.wrapping_sub(MARK) } else { NOISE };
         self.set_word(0, operand);
         self.set_word(1, MARK);
         let (operand, compare, result) = (self.here(0), self.here(8), self.here(16));
         self.run(victim, |endpoint, context| {
-            // SAFETY: the near ends are this client's own.
+            // SAFETY: the local ends are this client's own.
             unsafe {
                 match what {
-                    Change::Put => endpoint.write(operand, 8, far, context, 0),
+                    Change::Put => endpoint.write(operand, 8, remote, context, 0),
                     Change::Add => {
-                        endpoint.fetch((FI_UINT64, FI_SUM), operand, result, far, context)
+                        endpoint.fetch((FI_UINT64, FI_SUM), operand, result, remote, context)
                     }
                     Change::CompareSwap => {
-                        endpoint.compare(FI_UINT64, operand, compare, result, far, context)
+                        endpoint.compare(FI_UINT64, operand, compare, result, remote, context)
                     }
                 }
             }
@@ -279,17 +279,19 @@ impl Stranger {
     }
 
     fn get(&mut self, victim: &mut Victim<'_>, at: u64, key: u64, bytes: usize) -> StrangerEnd {
-        let (near, far) = (self.here(0), RemoteBuffer { peer: self.peer, addr: at, key });
+        let (local, remote) = (self.here(0), RemoteBuffer { peer: self.peer, addr: at, key });
         // SAFETY: as above.
-        self.run(victim, |endpoint, context| unsafe { endpoint.read(near, bytes, far, context, 0) })
+        self.run(victim, |endpoint, context| unsafe {
+            endpoint.read(local, bytes, remote, context, 0)
+        })
     }
 
     fn send(&mut self, victim: &mut Victim<'_>, bytes: &[u8]) -> StrangerEnd {
         // SAFETY: a packet is shorter than the client's memory.
-        unsafe { self.near.at.copy_from(bytes.as_ptr(), bytes.len()) };
-        let (near, peer, len) = (self.here(0), self.peer, bytes.len());
+        unsafe { self.local.at.copy_from(bytes.as_ptr(), bytes.len()) };
+        let (local, peer, len) = (self.here(0), self.peer, bytes.len());
         // SAFETY: as above.
-        self.run(victim, |endpoint, context| unsafe { endpoint.send(near, len, peer, context) })
+        self.run(victim, |endpoint, context| unsafe { endpoint.send(local, len, peer, context) })
     }
 
     /// Posts an operation and waits for its end; [`UNANSWERED`] if the end does not

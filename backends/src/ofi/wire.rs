@@ -100,6 +100,14 @@ impl net::NetWire for OfiWire {
         Some(peer)
     }
 
+    fn send_notice(&mut self, bytes: &[u8], peer: u64) -> bool {
+        self.endpoint.send_notice(bytes, peer)
+    }
+
+    fn take_notice(&mut self, into: &mut [u8]) -> Option<usize> {
+        self.endpoint.take_notice(into)
+    }
+
     unsafe fn register(
         &mut self,
         base: *mut u8,
@@ -107,13 +115,13 @@ impl net::NetWire for OfiWire {
         access: Access,
         key: u64,
     ) -> Result<Mr, c_int> {
-        let far = match access {
+        let remote = match access {
             Access::Local => FI_RECV | FI_TRANSMIT,
             Access::Read => FI_REMOTE_READ,
             Access::ReadWrite => FI_REMOTE_READ | FI_REMOTE_WRITE,
         };
         // SAFETY: the caller keeps the contract of `register`.
-        unsafe { self.endpoint.register(base, bytes, far | FI_READ | FI_WRITE, key) }
+        unsafe { self.endpoint.register(base, bytes, remote | FI_READ | FI_WRITE, key) }
     }
 
     fn close_mr(&mut self, mr: &Mr) {
@@ -131,9 +139,9 @@ impl net::NetWire for OfiWire {
     #[inline]
     unsafe fn put(
         &mut self,
-        near: LocalBuffer,
+        local: LocalBuffer,
         bytes: usize,
-        far: RemoteBuffer,
+        remote: RemoteBuffer,
         context: usize,
         more: bool,
         inject: bool,
@@ -141,32 +149,32 @@ impl net::NetWire for OfiWire {
         let flags = if more { FI_MORE } else { 0 } | if inject { FI_INJECT } else { 0 };
         // SAFETY: the caller keeps the contract of `put`; the context stays as long
         // as the wire.
-        unsafe { self.endpoint.write(near, bytes, far, self.context(context), flags) }
+        unsafe { self.endpoint.write(local, bytes, remote, self.context(context), flags) }
     }
 
     #[inline]
     unsafe fn get(
         &mut self,
-        near: LocalBuffer,
+        local: LocalBuffer,
         bytes: usize,
-        far: RemoteBuffer,
+        remote: RemoteBuffer,
         context: usize,
         more: bool,
     ) -> PostResult {
         let flags = if more { FI_MORE } else { 0 };
         // SAFETY: as in `put`.
-        unsafe { self.endpoint.read(near, bytes, far, self.context(context), flags) }
+        unsafe { self.endpoint.read(local, bytes, remote, self.context(context), flags) }
     }
 
     unsafe fn word(
         &mut self,
         op: &Op,
-        nears: WordBuffers,
-        far: RemoteBuffer,
+        locals: WordBuffers,
+        remote: RemoteBuffer,
         context: usize,
         atomics: bool,
     ) -> PostResult {
-        let WordBuffers { operand, compare, result } = nears;
+        let WordBuffers { operand, compare, result } = locals;
         let width = op.width().unwrap_or(Width::W8) as usize;
         let datatype = if width == 4 { FI_UINT32 } else { FI_UINT64 };
         let context = self.context(context);
@@ -174,7 +182,7 @@ impl net::NetWire for OfiWire {
         let mut fetch = |op| {
             // SAFETY: the caller keeps the contract of `word`, for all of these
             // calls.
-            unsafe { endpoint.fetch((datatype, op), operand, result, far, context) }
+            unsafe { endpoint.fetch((datatype, op), operand, result, remote, context) }
         };
         match op.kind {
             Kind::FetchAdd => fetch(FI_SUM),
@@ -185,28 +193,28 @@ impl net::NetWire for OfiWire {
             Kind::GetWord if atomics => fetch(FI_ATOMIC_READ),
             // SAFETY: as above.
             Kind::CompareSwap => unsafe {
-                endpoint.compare(datatype, operand, compare, result, far, context)
+                endpoint.compare(datatype, operand, compare, result, remote, context)
             },
             // SAFETY: as above.
             Kind::PutWord if atomics => unsafe {
-                endpoint.atomic((datatype, FI_ATOMIC_WRITE), operand, far, context)
+                endpoint.atomic((datatype, FI_ATOMIC_WRITE), operand, remote, context)
             },
             // SAFETY: as above.
-            Kind::GetWord => unsafe { endpoint.read(result, width, far, context, 0) },
+            Kind::GetWord => unsafe { endpoint.read(result, width, remote, context, 0) },
             // SAFETY: as above.
-            _ => unsafe { endpoint.write(operand, width, far, context, 0) },
+            _ => unsafe { endpoint.write(operand, width, remote, context, 0) },
         }
     }
 
     unsafe fn send(
         &mut self,
-        near: LocalBuffer,
+        local: LocalBuffer,
         bytes: usize,
         peer: u64,
         context: usize,
     ) -> PostResult {
         // SAFETY: the caller keeps the contract of `send`.
-        unsafe { self.endpoint.send(near, bytes, peer, self.context(context)) }
+        unsafe { self.endpoint.send(local, bytes, peer, self.context(context)) }
     }
 
     #[inline]
@@ -214,9 +222,9 @@ impl net::NetWire for OfiWire {
         self.endpoint.inject_packet(bytes, peer)
     }
 
-    unsafe fn receive(&mut self, near: LocalBuffer, bytes: usize, context: usize) -> PostResult {
+    unsafe fn receive(&mut self, local: LocalBuffer, bytes: usize, context: usize) -> PostResult {
         // SAFETY: the caller keeps the contract of `receive`.
-        unsafe { self.endpoint.receive(near, bytes, self.context(context)) }
+        unsafe { self.endpoint.receive(local, bytes, self.context(context)) }
     }
 
     fn completions(

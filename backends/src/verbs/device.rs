@@ -288,15 +288,15 @@ impl VerbsDevice {
         bytes: u64,
         access: Access,
     ) -> Result<Mr, c_int> {
-        let mut far = match access {
+        let mut remote = match access {
             Access::Local => 0,
             Access::Read => IBV_ACCESS_REMOTE_READ,
             Access::ReadWrite => IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE,
         };
         if access == Access::ReadWrite && self.facts.atomics != Atomics::None {
-            far |= IBV_ACCESS_REMOTE_ATOMIC;
+            remote |= IBV_ACCESS_REMOTE_ATOMIC;
         }
-        let access = (far | IBV_ACCESS_LOCAL_WRITE) as c_int;
+        let access = (remote | IBV_ACCESS_LOCAL_WRITE) as c_int;
         // SAFETY: the protection domain is open; the caller guarantees the memory.
         let raw =
             unsafe { (self.library.ibv_reg_mr)(self.pd, base.cast(), bytes as usize, access) };

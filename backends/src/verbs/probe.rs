@@ -22,8 +22,8 @@ use tsumugi_core::op::{Kind, Op};
 struct VerbsTestbed {
     a: VerbsWire,
     b: VerbsWire,
-    near: LocalBuffer,
-    far: RemoteBuffer,
+    local: LocalBuffer,
+    remote: RemoteBuffer,
     there: *mut u8,
     mrs: [Option<Mr>; 2],
     trials: usize,
@@ -82,23 +82,23 @@ impl VerbsTestbed {
         let address = b.address().map_err(failed("ibv_query_gid"))?;
         let peer = a.insert(Rank(1), &address).map_err(failed("parsing the own address"))?;
         // SAFETY: pages of the testbed, which stay until the wires are closed.
-        let near = unsafe { a.register(here, bytes, Access::Local, 0) };
-        let near = near.map_err(failed("ibv_reg_mr"))?;
+        let local = unsafe { a.register(here, bytes, Access::Local, 0) };
+        let local = local.map_err(failed("ibv_reg_mr"))?;
         // SAFETY: as above.
-        let far = match unsafe { b.register(there, bytes, Access::ReadWrite, 0) } {
-            Ok(far) => far,
+        let remote = match unsafe { b.register(there, bytes, Access::ReadWrite, 0) } {
+            Ok(remote) => remote,
             Err(code) => {
-                a.close_mr(&near);
+                a.close_mr(&local);
                 return Err(OpenError::Call { name: "ibv_reg_mr", code });
             }
         };
         Ok(Self {
-            near: LocalBuffer { at: here, desc: near.desc },
-            far: RemoteBuffer { peer, addr: far.origin, key: far.key.words[0] },
+            local: LocalBuffer { at: here, desc: local.desc },
+            remote: RemoteBuffer { peer, addr: remote.origin, key: remote.key.words[0] },
             there,
             a,
             b,
-            mrs: [Some(near), Some(far)],
+            mrs: [Some(local), Some(remote)],
             trials: 0,
             rang: None,
             _memory: memory,
@@ -149,11 +149,12 @@ impl VerbsTestbed {
 
     fn put(&mut self, limit: Duration, polled: bool) -> TrialResult {
         let value = 0x1122_3344_5566_7700 + self.trials as u64;
-        self.set(self.near.at, value);
-        let (near, far) = (self.near, self.far(64));
+        self.set(self.local.at, value);
+        let (local, remote) = (self.local, self.remote(64));
         // SAFETY: both ends are the testbed's own.
-        let done = self
-            .run(limit, polled, |a, context| unsafe { a.put(near, 8, far, context, false, false) });
+        let done = self.run(limit, polled, |a, context| unsafe {
+            a.put(local, 8, remote, context, false, false)
+        });
         judge(done, self.word_at(64) == value)
     }
 
@@ -168,11 +169,11 @@ impl VerbsTestbed {
         if given != 0 {
             return TrialResult::Refused(-given as c_int);
         }
-        self.set(self.near.at, 0x77);
-        let (near, far, number) = (self.near, self.far(192), 0x1234_5678);
+        self.set(self.local.at, 0x77);
+        let (local, remote, number) = (self.local, self.remote(192), 0x1234_5678);
         // SAFETY: both ends are the testbed's own.
         let done = self.run(LIMIT, true, |a, context| unsafe {
-            a.put_with_immediate(near, 8, far, context, number)
+            a.put_with_immediate(local, 8, remote, context, number)
         });
         let start = Instant::now();
         let mut entries = [CompletionEntry::EMPTY; ENTRIES_MAX];
@@ -185,11 +186,11 @@ impl VerbsTestbed {
 
     fn get(&mut self) -> TrialResult {
         self.set(self.there.wrapping_add(128), 0x99);
-        let (near, far) = (self.near, self.far(128));
+        let (local, remote) = (self.local, self.remote(128));
         // SAFETY: both ends are the testbed's own.
         let done =
-            self.run(LIMIT, true, |a, context| unsafe { a.get(near, 8, far, context, false) });
-        judge(done, self.read(near.at) == 0x99)
+            self.run(LIMIT, true, |a, context| unsafe { a.get(local, 8, remote, context, false) });
+        judge(done, self.read(local.at) == 0x99)
     }
 
     /// Tries whether the bytes of a put are in memory when it completes, and not
@@ -204,28 +205,29 @@ impl VerbsTestbed {
     /// Tries an atomic on a word with the value 40.
     fn word(&mut self, kind: Kind, operand: u64, compare: u64, then: u64) -> TrialResult {
         self.set(self.there.wrapping_add(256), 40);
-        let far = self.far(256);
-        let remote = RemoteAddr { rank: Rank(1), key: RegionKey::from_bits(0), offset: 256 };
+        let remote = self.remote(256);
+        let addr = RemoteAddr { rank: Rank(1), key: RegionKey::from_bits(0), offset: 256 };
         let op = match kind {
-            Kind::CompareSwap => Op::compare_swap(remote, compare, operand),
-            _ => Op::atomic(kind, remote, operand),
+            Kind::CompareSwap => Op::compare_swap(addr, compare, operand),
+            _ => Op::atomic(kind, addr, operand),
         };
         debug_assert_eq!(op.width(), Some(Width::W8));
-        let near = |at: usize| LocalBuffer { at: self.near.at.wrapping_add(at), ..self.near };
-        let nears = WordBuffers { operand: near(0), compare: near(32), result: near(64) };
+        let local = |at: usize| LocalBuffer { at: self.local.at.wrapping_add(at), ..self.local };
+        let locals = WordBuffers { operand: local(0), compare: local(32), result: local(64) };
         // SAFETY: all ends are the testbed's own.
-        let done =
-            self.run(LIMIT, true, |a, context| unsafe { a.word(&op, nears, far, context, false) });
-        judge(done, self.word_at(256) == then && self.read(nears.result.at) == 40)
+        let done = self
+            .run(LIMIT, true, |a, context| unsafe { a.word(&op, locals, remote, context, false) });
+        judge(done, self.word_at(256) == then && self.read(locals.result.at) == 40)
     }
 
     /// Tries a get under a key that names nothing, and whether the next get works
     /// again.
     fn stale(&mut self) -> TrialResult {
-        let (near, far) = (self.near, RemoteBuffer { key: self.far.key ^ 0x55, ..self.far });
-        // SAFETY: the near end is the testbed's own.
+        let (local, remote) =
+            (self.local, RemoteBuffer { key: self.remote.key ^ 0x55, ..self.remote });
+        // SAFETY: the local end is the testbed's own.
         let done =
-            self.run(LIMIT, true, |a, context| unsafe { a.get(near, 8, far, context, false) });
+            self.run(LIMIT, true, |a, context| unsafe { a.get(local, 8, remote, context, false) });
         match done {
             Ok(()) => TrialResult::Wrong,
             Err(TrialResult::Refused(_)) => self.get(),
@@ -233,8 +235,8 @@ impl VerbsTestbed {
         }
     }
 
-    fn far(&self, offset: u64) -> RemoteBuffer {
-        RemoteBuffer { addr: self.far.addr + offset, ..self.far }
+    fn remote(&self, offset: u64) -> RemoteBuffer {
+        RemoteBuffer { addr: self.remote.addr + offset, ..self.remote }
     }
 
     fn word_at(&self, offset: usize) -> u64 {
@@ -254,9 +256,9 @@ impl VerbsTestbed {
 
 impl Drop for VerbsTestbed {
     fn drop(&mut self) {
-        let [near, far] = &mut self.mrs;
-        self.a.shut(near.take().into_iter());
-        self.b.shut(far.take().into_iter());
+        let [local, remote] = &mut self.mrs;
+        self.a.shut(local.take().into_iter());
+        self.b.shut(remote.take().into_iter());
     }
 }
 

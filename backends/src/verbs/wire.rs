@@ -186,57 +186,57 @@ impl net::NetWire for VerbsWire {
     #[inline]
     unsafe fn put(
         &mut self,
-        near: LocalBuffer,
+        local: LocalBuffer,
         bytes: usize,
-        far: RemoteBuffer,
+        remote: RemoteBuffer,
         context: usize,
         _: bool,
         _: bool,
     ) -> PostResult {
-        if let Err(code) = self.enter(far.peer) {
+        if let Err(code) = self.enter(remote.peer) {
             return -code as PostResult;
         }
-        self.write(context, far.peer, (IBV_WR_RDMA_WRITE, 0), near, bytes, rdma(far));
+        self.write(context, remote.peer, (IBV_WR_RDMA_WRITE, 0), local, bytes, rdma(remote));
         0
     }
 
     unsafe fn put_with_immediate(
         &mut self,
-        near: LocalBuffer,
+        local: LocalBuffer,
         bytes: usize,
-        far: RemoteBuffer,
+        remote: RemoteBuffer,
         context: usize,
         number: u32,
     ) -> PostResult {
-        if let Err(code) = self.enter(far.peer) {
+        if let Err(code) = self.enter(remote.peer) {
             return -code as PostResult;
         }
         let how = (IBV_WR_RDMA_WRITE_WITH_IMM, number);
-        self.write(context, far.peer, how, near, bytes, rdma(far));
+        self.write(context, remote.peer, how, local, bytes, rdma(remote));
         0
     }
 
     #[inline]
     unsafe fn get(
         &mut self,
-        near: LocalBuffer,
+        local: LocalBuffer,
         bytes: usize,
-        far: RemoteBuffer,
+        remote: RemoteBuffer,
         context: usize,
         _: bool,
     ) -> PostResult {
-        if let Err(code) = self.enter(far.peer) {
+        if let Err(code) = self.enter(remote.peer) {
             return -code as PostResult;
         }
-        self.write(context, far.peer, (IBV_WR_RDMA_READ, 0), near, bytes, rdma(far));
+        self.write(context, remote.peer, (IBV_WR_RDMA_READ, 0), local, bytes, rdma(remote));
         0
     }
 
     unsafe fn word(
         &mut self,
         op: &Op,
-        nears: WordBuffers,
-        far: RemoteBuffer,
+        locals: WordBuffers,
+        remote: RemoteBuffer,
         context: usize,
         _: bool,
     ) -> PostResult {
@@ -247,33 +247,33 @@ impl net::NetWire for VerbsWire {
                 // SAFETY: the caller keeps the contract of `word`, which includes
                 // that of `put`.
                 return unsafe {
-                    self.put(nears.operand, width as usize, far, context, false, false)
+                    self.put(locals.operand, width as usize, remote, context, false, false)
                 };
             }
             Kind::GetWord => {
                 let bytes = width as usize;
                 // SAFETY: the caller keeps the contract of `word`, which includes
                 // that of `get`.
-                return unsafe { self.get(nears.result, bytes, far, context, false) };
+                return unsafe { self.get(locals.result, bytes, remote, context, false) };
             }
             _ if width != Width::W8 || !has_atomics => return -libc::EOPNOTSUPP as PostResult,
             Kind::FetchAdd => (IBV_WR_ATOMIC_FETCH_AND_ADD, op.operand(), 0),
             Kind::CompareSwap => (IBV_WR_ATOMIC_CMP_AND_SWP, op.compare(), op.operand()),
             _ => return -libc::EOPNOTSUPP as PostResult,
         };
-        if let Err(code) = self.enter(far.peer) {
+        if let Err(code) = self.enter(remote.peer) {
             return -code as PostResult;
         }
-        let (remote_addr, rkey) = (far.addr, far.key as u32);
+        let (remote_addr, rkey) = (remote.addr, remote.key as u32);
         let atomic = ibv_wr_atomic { remote_addr, compare_add, swap, rkey };
         let wr = ibv_wr { atomic: ManuallyDrop::new(atomic) };
-        self.write(context, far.peer, (opcode, 0), nears.result, 8, wr);
+        self.write(context, remote.peer, (opcode, 0), locals.result, 8, wr);
         0
     }
 
     unsafe fn send(
         &mut self,
-        near: LocalBuffer,
+        local: LocalBuffer,
         bytes: usize,
         peer: u64,
         context: usize,
@@ -282,15 +282,15 @@ impl net::NetWire for VerbsWire {
             return -code as PostResult;
         }
         let nowhere = RemoteBuffer { peer, addr: 0, key: 0 };
-        self.write(context, peer, (IBV_WR_SEND, 0), near, bytes, rdma(nowhere));
+        self.write(context, peer, (IBV_WR_SEND, 0), local, bytes, rdma(nowhere));
         0
     }
 
-    unsafe fn receive(&mut self, near: LocalBuffer, bytes: usize, context: usize) -> PostResult {
+    unsafe fn receive(&mut self, local: LocalBuffer, bytes: usize, context: usize) -> PostResult {
         let wr_id = self.wr_id(context);
         self.owners[context] = NOBODY;
-        let lkey = near.desc.addr() as u32;
-        let mut sge = ibv_sge { addr: near.at as u64, length: bytes as u32, lkey };
+        let lkey = local.desc.addr() as u32;
+        let mut sge = ibv_sge { addr: local.at as u64, length: bytes as u32, lkey };
         let mut request = ibv_recv_wr { wr_id, next: null_mut(), sg_list: &mut sge, num_sge: 1 };
         // SAFETY: the queue is open; the caller guarantees the buffer.
         -unsafe { ibv_post_srq_recv(self.qp_params.srq, &mut request, &mut null_mut()) }

@@ -56,7 +56,7 @@ pub struct CollContext<'a, L: LoadStore + ?Sized> {
     pub memory: &'a L,
     /// Carries out an operation on a word of any rank; blocks if the rank is on
     /// another node.
-    pub execute: &'a RemoteExecute<'a>,
+    pub execute: &'a ExecuteFn<'a>,
     /// Wakes this rank's sleepers.
     pub parking_lot: &'a ParkingLot,
     /// The table in which this rank waits for a word.
@@ -66,7 +66,7 @@ pub struct CollContext<'a, L: LoadStore + ?Sized> {
 }
 
 /// A function that carries out an operation on any rank.
-pub type RemoteExecute<'a> = dyn Fn(&Op) -> Result<u64, AddrError> + 'a;
+pub type ExecuteFn<'a> = dyn Fn(&Op) -> Result<u64, AddrError> + 'a;
 
 impl<L: LoadStore + ?Sized> CollContext<'_, L> {
     /// Carries out an operation on a word of any rank, and blocks if the rank is on

@@ -271,9 +271,10 @@ struct LockedPort<'d, 't, E: Endpoint>(&'d Delegate<'t, E>);
 impl<'t, E: Endpoint> LockedPort<'_, 't, E> {
     #[inline(always)]
     fn with<R>(&self, f: impl FnOnce(&mut Port<'t, E>) -> R) -> R {
+        let port = self.0.port.get_mut();
         // SAFETY: this thread holds the lock, and `with` is not called inside of
         // itself.
-        self.0.port.with_mut(|port| f(unsafe { &mut *port }))
+        f(unsafe { port.deref() })
     }
 }
 

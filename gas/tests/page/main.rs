@@ -20,7 +20,7 @@
 //! | O11 requester list, silent eviction | slots of `random`: 1 to 3 | the same |
 //! | O12 ranges | owns of up to three pages in `random`; one at a time | the same |
 //! | O13 a late message of another life | `page_epoch_unread` | `page_late_stop_believed`, `page_end_of_another_epoch` |
-//! | O14 no frame, a death | `NoFrame` in `words`; deaths in `random`, `page_heir_believes_list` | deaths in both, `page_entry_replaced` |
+//! | O14 no frame, a death | `NoFrame` in `words`; deaths in `random`, `page_takeover_believes_list` | deaths in both, `page_entry_replaced` |
 //! | O15 keys | one region for all, as long as the array lives | the same |
 //! | O16 program order | every ULT of `random` waits for each of its calls | the same |
 //! | A8 one agent a word | `page_entry_read_plainly` | (none are) |

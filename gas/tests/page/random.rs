@@ -291,7 +291,7 @@ const MUTANTS: [(&str, By, Death); 19] = [
     ("page_marked_late", By::Atomics, Death::None),
     ("page_header_unread", By::Atomics, Death::None),
     ("page_epoch_unread", By::Atomics, Death::None),
-    ("page_heir_believes_list", By::Atomics, Death::Any),
+    ("page_takeover_believes_list", By::Atomics, Death::Any),
     ("page_write_uncounted", By::Messages, Death::None),
     ("page_stop_forgotten", By::Messages, Death::None),
     ("page_stopped_early", By::Messages, Death::None),

@@ -2,10 +2,11 @@
 //! each batch, and no other indirection.
 //!
 //! ```text
-//!  NetDevice ─┬─ Ofi(OfiDomain)       DeviceQueue ─┬─ Ofi(OfiEndpoint)
-//!             └─ Verbs(VerbsDomain)                └─ Verbs(VerbsEndpoint)
+//!  NetDevice ─┬─ Ofi(OfiDomain)
+//!             └─ Verbs(VerbsDomain)
 //! ```
 
+use super::device_queue::DeviceQueue;
 use super::facts::NetworkFacts;
 use super::packet::{ARRIVALS, HEADER_BYTES, PACKET_BYTES};
 use crate::config::{NetworkConfig, NetworkKind, NetworkSleep};
@@ -14,18 +15,15 @@ use std::fmt;
 use std::os::fd::RawFd;
 use std::time::Duration;
 use tsumugi_backends::net::ShutOut;
-use tsumugi_backends::ofi::{
-    self, Arrival, CardError, DeviceFailure, OfiDomain, OfiEndpoint, PacketError, ProbeReport,
-    TrialResult,
-};
-use tsumugi_backends::verbs::{self, VerbsDomain, VerbsEndpoint};
-use tsumugi_core::backend::{Completion, Domain, Endpoint};
+use tsumugi_backends::ofi::{self, CardError, OfiDomain, PacketError, ProbeReport, TrialResult};
+use tsumugi_backends::verbs::{self, VerbsDomain};
+use tsumugi_core::backend::Domain;
 use tsumugi_core::boot::{BootError, CARD_BYTES_MAX};
 use tsumugi_core::mem::Rank;
 use tsumugi_core::mem::{Agent, Region, RegionKey, RegisterError};
 use tsumugi_core::op::{Kind, Op};
 #[cfg(any(test, feature = "testing"))]
-use tsumugi_test_networks::hub::{self, Hub, HubDomain, HubEndpoint};
+use tsumugi_test_networks::hub::{self, Hub, HubDomain};
 
 /// A device, by its network library. See the module.
 pub enum NetDevice {
@@ -36,14 +34,6 @@ pub enum NetDevice {
     #[cfg(any(test, feature = "testing"))]
     /// A simulated network inside of the process.
     Hub(HubDomain),
-}
-
-/// One endpoint of a device.
-pub(super) enum DeviceQueue<'d> {
-    Ofi(OfiEndpoint<'d>),
-    Verbs(VerbsEndpoint<'d>),
-    #[cfg(any(test, feature = "testing"))]
-    Hub(HubEndpoint<'d>),
 }
 
 /// Which operations a device carries out by itself.
@@ -197,6 +187,11 @@ impl NetDevice {
         of_each!(self, domain => domain.notify_dead(0, to, bytes))
     }
 
+    /// Takes a notice to the first endpoint that has come beside the packets.
+    pub(super) fn take_notice(&self, into: &mut [u8]) -> Option<(Rank, usize)> {
+        of_each!(self, domain => domain.take_notice(0, into))
+    }
+
     pub(super) fn arm(&self, index: usize) -> bool {
         of_each!(self, domain => domain.arm(index))
     }
@@ -301,62 +296,6 @@ impl NetDevice {
     }
 }
 
-impl DeviceQueue<'_> {
-    pub(super) fn index(&self) -> usize {
-        of_each!(self, endpoint => endpoint.index())
-    }
-
-    /// Whether a packet to that rank, sent now, would overtake an operation posted
-    /// before.
-    #[inline]
-    pub(super) fn holds(&self, rank: Rank) -> bool {
-        match self {
-            Self::Ofi(endpoint) => endpoint.holds(rank),
-            Self::Verbs(endpoint) => endpoint.holds(rank),
-            // The hub keeps no order.
-            #[cfg(any(test, feature = "testing"))]
-            Self::Hub(_) => false,
-        }
-    }
-
-    /// The last error of the device, if there was one.
-    pub(super) fn last_failure(&mut self) -> Option<DeviceFailure> {
-        match self {
-            Self::Ofi(endpoint) => endpoint.failures().last,
-            Self::Verbs(endpoint) => endpoint.failures().last,
-            #[cfg(any(test, feature = "testing"))]
-            Self::Hub(endpoint) => endpoint.failures().last,
-        }
-    }
-
-    /// Hands over what has arrived, and returns how many arrivals there were. There
-    /// may be more if this is the number that is handed over at once.
-    pub(super) fn receive(&mut self, handle: &mut dyn FnMut(Arrival<'_>)) -> usize {
-        of_each!(self, endpoint => endpoint.receive(handle))
-    }
-}
-
-impl Endpoint for DeviceQueue<'_> {
-    #[inline]
-    fn post(&mut self, ops: &[Op]) -> usize {
-        of_each!(self, endpoint => endpoint.post(ops))
-    }
-
-    #[inline]
-    fn poll(&mut self, completions: &mut [Completion]) -> usize {
-        of_each!(self, endpoint => endpoint.poll(completions))
-    }
-
-    #[inline]
-    fn turn(&mut self, ops: &[Op], completions: &mut [Completion]) -> (usize, usize) {
-        of_each!(self, endpoint => endpoint.turn(ops, completions))
-    }
-
-    fn arm(&mut self) -> bool {
-        of_each!(self, endpoint => endpoint.arm())
-    }
-}
-
 impl Moves {
     /// Whether the device carries out `op` by itself. An operation on one word must
     /// not tear, however the caller has posted it. A put of a word that notifies is
@@ -392,12 +331,6 @@ impl Moves {
 impl fmt::Debug for NetDevice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         of_each!(self, domain => domain.fmt(f))
-    }
-}
-
-impl fmt::Debug for DeviceQueue<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        of_each!(self, endpoint => endpoint.fmt(f))
     }
 }
 

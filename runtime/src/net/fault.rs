@@ -14,7 +14,8 @@
 //!
 //! While an operation or a packet is held here, no thread sleeps on the device.
 
-use super::device::{DeviceQueue, NetDevice};
+use super::device::NetDevice;
+use super::device_queue::DeviceQueue;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;

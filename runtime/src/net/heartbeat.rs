@@ -173,13 +173,6 @@ impl Heartbeats {
         makes_sense.then(|| self.lock().silence.is_told_by(node))
     }
 
-    /// Whether the notice of a node that was given up for its silence matters to this
-    /// rank: of two nodes that have given each other up, the one with the higher number
-    /// ends.
-    pub(super) fn is_told_of(&self, member: &Member, node: u32) -> bool {
-        self.is_first && node < member.node()
-    }
-
     /// Records that a packet of that rank has come, whatever it contains.
     #[inline]
     pub(super) fn saw(&self, member: &Member, from: Rank) {
@@ -240,9 +233,10 @@ impl Heartbeats {
     ) -> Vec<Vec<Rank>> {
         let dead = || member.neighbours().filter(|rank| !member.is_alive(*rank));
         if !self.is_first {
-            let is_heir = || member.neighbours().find(|rank| member.is_alive(*rank));
+            let successor = || member.neighbours().find(|rank| member.is_alive(*rank));
             let first = member.neighbours().next();
-            if first.is_none_or(|first| member.is_alive(first)) || is_heir() != Some(member.rank())
+            if first.is_none_or(|first| member.is_alive(first))
+                || successor() != Some(member.rank())
             {
                 return Vec::new();
             }

@@ -11,8 +11,8 @@
 //! send.
 
 use super::device::Moves;
+use super::device_queue::DeviceQueue;
 use super::emulation::{self, EmulatedRequest, Emulation, Sent};
-use super::link_queue::LinkQueue;
 use super::packet::{ARRIVALS, PACKET_BYTES};
 use super::parcel::{Parcel, ParcelError};
 use super::shared::NetShared;
@@ -29,7 +29,7 @@ use tsumugi_core::sync::{Ordering, fence};
 /// An endpoint and its emulated operations. See the module.
 pub(super) struct NetLink {
     shared: &'static NetShared,
-    endpoint: LinkQueue<'static>,
+    endpoint: DeviceQueue<'static>,
     /// Whether heartbeats use this link.
     heartbeats: bool,
     moves: Moves,

@@ -24,6 +24,7 @@
 use super::layer::NetLayer;
 use super::pause::{Pause, PauseStep};
 use super::pulse::Pulses;
+use super::silence::LOOK;
 use crate::error::Error;
 use crate::{affinity, panic};
 use std::io::{self, PipeWriter};
@@ -133,6 +134,7 @@ fn watch(net: &NetLayer, stopped: RawFd, _open: &io::PipeReader) {
     let (mut patience, mut yields) = (LINGER, 0);
     let (mut rest, mut napped) = (NAP, Duration::ZERO);
     let mut was_ended = false;
+    let mut noticed = Instant::now();
     let mut pulses = Pulses::new(&shared.member, shared.heartbeats.limit());
     loop {
         let now = shared.polls.load(Ordering::Relaxed);
@@ -189,6 +191,10 @@ fn watch(net: &NetLayer, stopped: RawFd, _open: &io::PipeReader) {
             }
         }
         napped = Duration::ZERO;
+        if noticed.elapsed() >= NOTICES {
+            noticed = Instant::now();
+            shared.take_notices();
+        }
         net.heartbeat();
         net.end_held_off(&mut pulses);
         if has_stopped(stopped) {
@@ -247,6 +253,8 @@ fn has_stopped(stopped: RawFd) -> bool {
     unsafe { libc::poll(&mut fd, 1, 0) > 0 }
 }
 
+/// How often the poller looks for notices that come beside the packets.
+const NOTICES: Duration = Duration::from_millis(LOOK as u64);
 /// How long the last heartbeats of this rank may wait for room.
 const FAREWELL: Duration = Duration::from_millis(100);
 const TURNS: usize = 64;

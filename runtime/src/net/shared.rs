@@ -2,11 +2,11 @@
 //! parcels, doorbells and losses at this rank.
 
 use super::device::NetDevice;
+use super::device_queue::DeviceQueue;
 use super::fault::FaultInjector;
 use super::fetch_window::FetchWindows;
 use super::heartbeat::{self, HeartbeatPacket, Heartbeats};
 use super::joined::Joined;
-use super::link_queue::LinkQueue;
 use super::network::Cards;
 use super::packet::PACKET_BYTES;
 use super::parcel::{Parcel, ParcelError, ParcelHandler};
@@ -142,6 +142,22 @@ impl NetShared {
         true
     }
 
+    /// Takes notices that come by another way than packets do.
+    pub(super) fn take_notices(&self) {
+        let mut notice = [0; PACKET_BYTES];
+        for _ in 0..NOTICES {
+            let Some((from, length)) = self.device.take_notice(&mut notice) else { return };
+            match Parcel::of(&notice[..length]) {
+                Some((Parcel::GivenUp, bytes)) => {
+                    if !self.is_shut_out(from, Parcel::GivenUp, bytes) {
+                        self.arrived(from, Parcel::GivenUp, bytes);
+                    }
+                }
+                _ => _ = self.strays.fetch_add(1, Ordering::Relaxed),
+            }
+        }
+    }
+
     /// Handles a notice that another node has given this one up. Returns whether it
     /// is well formed.
     fn given_up(&self, by: Rank, bytes: &[u8]) -> bool {
@@ -171,11 +187,11 @@ impl NetShared {
     }
 
     /// Opens the next endpoint.
-    pub(super) fn try_endpoint(&'static self) -> Option<LinkQueue<'static>> {
+    pub(super) fn try_endpoint(&'static self) -> Option<DeviceQueue<'static>> {
         match &self.bad {
-            None => self.device.try_endpoint().map(LinkQueue::Plain),
+            None => self.device.try_endpoint(),
             Some(bad) => {
-                bad.try_endpoint(&self.device).map(|queue| LinkQueue::Faulty(Box::new(queue)))
+                bad.try_endpoint(&self.device).map(|queue| DeviceQueue::Faulty(Box::new(queue)))
             }
         }
     }
@@ -293,12 +309,8 @@ impl NetShared {
             match gone {
                 Gone::Rank(rank) => self.device.mark_dead(rank),
                 Gone::Node(node) => {
-                    let shut_out = match self.heartbeats.is_told_of(&self.member, node) {
-                        true => ShutOut::Host,
-                        false => ShutOut::HostForGood,
-                    };
                     for rank in self.member.nodes().ranks_of(node) {
-                        self.device.give_up(rank, shut_out);
+                        self.device.give_up(rank, ShutOut::Host);
                     }
                 }
             }
@@ -315,5 +327,7 @@ fn own_host() -> Option<String> {
 
 /// The exit code of a rank that was given up by another node.
 const GIVEN_UP_CODE: i32 = 1;
+/// Notices that are taken at once.
+const NOTICES: usize = 16;
 /// Names of ranks in one line.
 const NAMES_MAX: usize = 8;

@@ -103,7 +103,7 @@ fn a_queue_node_is_returned_after_each_wait() {
             let want = WANTS[round % 3];
             let hold = window.exclusive(TARGET).unwrap();
             let word = RemoteAddr { rank: TARGET, ..window.inner.lock.home };
-            let count = || window.inner.ways.load(word).unwrap();
+            let count = || window.inner.words.load(word).unwrap();
             let alone = count();
             let ours = window.clone();
             let waiter = spawn(move || ours.hold(want).unwrap().release());

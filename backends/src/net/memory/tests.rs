@@ -62,7 +62,7 @@ fn a_region_is_found_under_its_own_key_only() {
     assert!(cache.find(rank, RegionKey::new(7, 4)).is_none());
     assert!(cache.find(Rank(3), RegionKey::new(7, 3)).is_none());
     let gone = cache.add(rank, &listing(7, 4), 0, 6).unwrap();
-    assert_eq!((gone.listing_key.generation(), gone.far.key), (3, 5));
+    assert_eq!((gone.listing_key.generation(), gone.remote.key), (3, 5));
     assert_eq!(cache.forget(|known| known.rank == rank), [6]);
     assert!(cache.find(rank, RegionKey::new(7, 4)).is_none());
 }
@@ -160,17 +160,17 @@ fn a_region_is_used_to_its_last_byte_and_no_further() {
     let known = *cache.find(Rank(0), listing.key).unwrap();
     assert!(known.is_open());
     let addr = |offset| RemoteAddr { rank: Rank(0), key: listing.key, offset };
-    let far = |offset: u64| Ok(RemoteBuffer { peer: 9, addr: 0x1000 + offset, key: 5 });
-    assert_eq!(known.resolve(addr(0), 64, Need::Write, 1), far(0));
-    assert_eq!(known.resolve(addr(60), 4, Need::Write, 4), far(60));
-    assert_eq!(known.resolve(addr(64), 0, Need::Read, 1), far(64));
+    let remote = |offset: u64| Ok(RemoteBuffer { peer: 9, addr: 0x1000 + offset, key: 5 });
+    assert_eq!(known.resolve(addr(0), 64, Need::Write, 1), remote(0));
+    assert_eq!(known.resolve(addr(60), 4, Need::Write, 4), remote(60));
+    assert_eq!(known.resolve(addr(64), 0, Need::Read, 1), remote(64));
     for (offset, bytes) in [(0, 65), (61, 4), (65, 0), (1, 64)] {
         let wrong = AddrError::OutOfRange { addr: addr(offset), bytes, region_bytes: Some(64) };
         assert_eq!(known.resolve(addr(offset), bytes, Need::Read, 1), Err(wrong));
     }
     let unaligned = AddrError::Unaligned { addr: addr(2), align: 4 };
     assert_eq!(known.resolve(addr(2), 4, Need::Read, 4), Err(unaligned));
-    assert_eq!(known.resolve(addr(2), 2, Need::Read, 2), far(2));
+    assert_eq!(known.resolve(addr(2), 2, Need::Read, 2), remote(2));
 }
 
 #[test]

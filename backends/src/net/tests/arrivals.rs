@@ -28,7 +28,7 @@ fn a_rail_opens_with_all_of_its_buffers() {
     let all: Vec<usize> = (FIRST_RECEIVE..FIRST_RECEIVE + PACKETS).collect();
     assert_eq!(receives, all);
     let line = net.line();
-    let mut places: Vec<usize> = receives.iter().map(|context| line.nears[context].at).collect();
+    let mut places: Vec<usize> = receives.iter().map(|context| line.locals[context].at).collect();
     places.sort_unstable();
     assert!(places.windows(2).all(|pair| pair[1] - pair[0] == PACKET_BYTES), "{places:?}");
     drop(line);

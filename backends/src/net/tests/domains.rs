@@ -272,7 +272,7 @@ fn lands(wire: &Script, text: &[u8]) {
     packet.extend(text);
     let mut line = wire.line();
     let context = line.receives.remove(0);
-    let at = line.nears[&context].at as *mut u8;
+    let at = line.locals[&context].at as *mut u8;
     // SAFETY: a buffer for a packet that the wire has.
     unsafe { at.copy_from_nonoverlapping(packet.as_ptr(), packet.len()) };
     line.entries.push_back(crate::net::CompletionEntry {
@@ -313,6 +313,29 @@ fn tell_lost_works_on_an_endpoint_that_is_not_taken() {
     assert_eq!(domain.notify_dead(1, PEER, &vec![0; max]), Ok(()));
     assert_eq!(wires[1].line().calls.len(), 2);
     assert!(domain.notify_dead(0, PEER, b"a").is_err(), "endpoint 0 never met the peer");
+}
+
+#[test]
+fn a_notice_goes_and_comes_beside_the_packets_where_the_wire_can() {
+    let (domain, wires) = pair(|_| {});
+    wires[0].line().is_way_open = true;
+    wires[0].line().notices_sent = Some(vec![]);
+    domain.try_send(0, PEER, b"a").unwrap();
+    domain.mark_dead(PEER);
+    assert_eq!(domain.notify_dead(0, PEER, b"gone"), Ok(()));
+    let (mut notice, peer) = wires[0].line().notices_sent.take().unwrap().remove(0);
+    assert_eq!((&notice[16..], peer, wires[0].line().calls.len()), (&b"gone"[..], 101, 1));
+    let mut into = [0; 8];
+    assert_eq!(domain.take_notice(0, &mut into), None);
+    // It comes from the peer, and then from another job.
+    notice[8] = 1;
+    let mut other = notice.clone();
+    other[0] ^= 1;
+    wires[0].line().notices = [notice.clone(), other, notice].into();
+    assert_eq!(domain.take_notice(0, &mut into), Some((PEER, 4)));
+    assert_eq!(&into[..4], b"gone");
+    assert_eq!(domain.take_notice(0, &mut into), None, "a stray");
+    assert_eq!(domain.take_notice(0, &mut into[..2]), Some((PEER, 2)));
 }
 
 #[test]

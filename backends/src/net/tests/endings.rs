@@ -208,7 +208,7 @@ fn a_put_with_a_number_needs_no_bell() {
     net.post(&[word]);
     let number = immediate_of(at(5, 8)).unwrap();
     let bytes = 0x0102u64.to_le_bytes().to_vec();
-    assert_eq!(net.call(), Call::Ringing { bytes, far: far(8), context: 0, number });
+    assert_eq!(net.call(), Call::Ringing { bytes, remote: remote(8), context: 0, number });
     net.done(0);
     assert_eq!((net.poll().len(), net.calls()), (1, vec![]));
     // The last piece of a put carries the number of the put's start.
@@ -217,7 +217,7 @@ fn a_put_with_a_number_needs_no_bell() {
     net.done(0);
     assert_eq!(net.poll(), []);
     let bytes = (16..24).collect();
-    assert_eq!(net.call(), Call::Ringing { bytes, far: far(24), context: 0, number });
+    assert_eq!(net.call(), Call::Ringing { bytes, remote: remote(24), context: 0, number });
     net.done(0);
     assert_eq!((net.poll().len(), net.calls()), (1, vec![]));
     // Atomics cannot carry a number, nor can places that fit in none; a put that

@@ -79,8 +79,8 @@ impl Net {
     }
 
     /// The local end of a request that is under way.
-    pub fn near(&self, context: usize) -> Placed {
-        self.line().nears[&context]
+    pub fn local(&self, context: usize) -> Placed {
+        self.line().locals[&context]
     }
 
     /// Sets the answers to the next posts: these errors.
@@ -143,7 +143,7 @@ impl Net {
 
     /// Writes to the address of a post.
     pub fn write(&self, context: usize, bytes: &[u8]) {
-        let at = self.line().nears[&context].at as *mut u8;
+        let at = self.line().locals[&context].at as *mut u8;
         // SAFETY: the wire was given as many bytes there for a post that is
         // under way.
         unsafe { at.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
@@ -252,7 +252,7 @@ pub fn at(slot: usize, offset: u64) -> RemoteAddr {
 }
 
 /// The same address in the form that the wire gets.
-pub fn far(offset: u64) -> RemoteBuffer {
+pub fn remote(offset: u64) -> RemoteBuffer {
     RemoteBuffer { peer: 100 + u64::from(PEER.0), addr: 0x8000 + offset, key: MAPPED + 50 }
 }
 

@@ -22,8 +22,8 @@ fn lost() -> Result<u64, AddrError> {
 /// A read of a slot of the peer's directory.
 fn read(read: usize, slot: usize) -> Call {
     let addr = origin(PEER) + 128 * slot as u64;
-    let far = RemoteBuffer { peer: 101, addr, key: MAPPED + 1 };
-    Call::Get { bytes: 128, far, context: FIRST_READ + read, more: false }
+    let remote = RemoteBuffer { peer: 101, addr, key: MAPPED + 1 };
+    Call::Get { bytes: 128, remote, context: FIRST_READ + read, more: false }
 }
 
 #[test]
@@ -36,7 +36,7 @@ fn an_operation_goes_on_when_its_regions_slot_has_come() {
     assert_eq!((net.poll(), net.calls()), (vec![], vec![]));
     net.answer_read(FIRST_READ, Some(&listing(5)));
     assert_eq!(net.poll(), []);
-    assert!(matches!(net.call(), Call::Word { far: to, .. } if to == far(8)));
+    assert!(matches!(net.call(), Call::Word { remote: to, .. } if to == remote(8)));
     assert_eq!(net.line().mapped[1..], [(50, 0x8000)]);
     net.done(0);
     assert_eq!(net.poll(), [(1, Ok(0))]);
@@ -50,7 +50,7 @@ fn each_read_has_a_place_of_its_own_which_is_used_again() {
     let mut net = Net::new();
     net.post(&[word(5).tagged(tag(1)), word(REGIONS_MAX - 1).tagged(tag(2))]);
     assert_eq!(net.calls(), [read(0, 5), read(1, REGIONS_MAX - 1)]);
-    let places = [FIRST_READ, FIRST_READ + 1].map(|context| net.near(context).at);
+    let places = [FIRST_READ, FIRST_READ + 1].map(|context| net.local(context).at);
     assert_eq!(places[1] - places[0], 128);
     net.answer_read(FIRST_READ, None);
     assert_eq!(net.poll(), [(1, stale(5))]);
@@ -143,8 +143,8 @@ fn a_seventeenth_slot_is_read_when_a_read_has_ended() {
     assert_eq!((net.poll(), net.calls()), (vec![], vec![]));
     net.answer_read(20 + 3, None);
     assert_eq!(net.poll(), [(4, stale(4))]);
-    let Call::Get { far, context, .. } = net.call() else { panic!("the last slot") };
-    assert_eq!((far.addr, context), (origin(PEER) + 128 * 17, 20 + 3));
+    let Call::Get { remote, context, .. } = net.call() else { panic!("the last slot") };
+    assert_eq!((remote.addr, context), (origin(PEER) + 128 * 17, 20 + 3));
 }
 
 #[test]
@@ -271,7 +271,9 @@ fn in_one_by_one_mode_a_read_that_has_ended_makes_room() {
         }
         let other = Op::get_word(RemoteAddr { rank: OTHER, ..at(6, 8) }, Width::W8);
         net.post(&[other]);
-        assert!(matches!(net.call(), Call::Get { far, .. } if far.addr == origin(OTHER) + 6 * 128));
+        assert!(
+            matches!(net.call(), Call::Get { remote, .. } if remote.addr == origin(OTHER) + 6 * 128)
+        );
         // The completion that comes after the loss is not counted a second time.
         if end.is_none() {
             net.ends(FIRST_READ, CompletionStatus::Again);

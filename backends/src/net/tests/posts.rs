@@ -26,7 +26,7 @@ fn a_word_goes_down_and_its_old_value_comes_up() {
             kind,
             operand,
             compare: 0,
-            far: far(offset),
+            remote: remote(offset),
             context,
             atomics,
         };
@@ -41,7 +41,7 @@ fn a_word_goes_down_and_its_old_value_comes_up() {
     }
     assert_eq!(net.post(&[Op::compare_swap(at(5, 8), 3u32, 4)]), 1);
     let (kind, operand, compare) = (Kind::CompareSwap, 4, 3);
-    let swap = Call::Word { kind, operand, compare, far: far(8), context: 0, atomics: true };
+    let swap = Call::Word { kind, operand, compare, remote: remote(8), context: 0, atomics: true };
     assert_eq!(net.call(), swap);
 }
 
@@ -211,21 +211,21 @@ fn the_pieces_of_a_transfer_go_one_after_the_other() {
     assert_eq!(net.post(&[Op::put(local(&own, 4), at(5, 8), 56).tagged(tag(1))]), 1);
     for (moved, bytes, inject) in [(0u8, 24, false), (24, 24, false), (48, 8, true)] {
         let contents = (4 + moved..4 + moved + bytes).collect();
-        let (far, context) = (far(8 + u64::from(moved)), 0);
-        let put = Call::Put { bytes: contents, far, context, more: false, inject };
+        let (remote, context) = (remote(8 + u64::from(moved)), 0);
+        let put = Call::Put { bytes: contents, remote, context, more: false, inject };
         assert_eq!(net.call(), put);
         net.done(0);
         let ended = if moved == 48 { vec![(1, Ok(0))] } else { vec![] };
         assert_eq!(net.poll(), ended);
     }
     assert_eq!(net.post(&[Op::get(at(5, 8), local(&own, 4), 25)]), 1);
-    let get = |bytes, offset| Call::Get { bytes, far: far(offset), context: 0, more: false };
+    let get = |bytes, offset| Call::Get { bytes, remote: remote(offset), context: 0, more: false };
     assert_eq!(net.call(), get(24, 8));
-    assert_eq!(net.near(0).at, own.base.as_ptr() as usize + 4);
+    assert_eq!(net.local(0).at, own.base.as_ptr() as usize + 4);
     net.done(0);
     net.poll();
     assert_eq!(net.call(), get(1, 32));
-    assert_eq!(net.near(0).at, own.base.as_ptr() as usize + 28);
+    assert_eq!(net.local(0).at, own.base.as_ptr() as usize + 28);
 }
 
 #[test]
@@ -277,24 +277,24 @@ fn mores(told: bool, ops: impl Fn(LocalAddr) -> Vec<Op>) -> Vec<bool> {
 
 #[test]
 fn the_wire_knows_whether_another_request_follows() {
-    let put = |near, bytes| Op::put(near, at(5, 0), bytes);
-    let get = |near| Op::get(at(5, 0), near, 8);
-    let four = |near| vec![put(near, 8), get(near), put(near, 1), put(near, 8)];
+    let put = |local, bytes| Op::put(local, at(5, 0), bytes);
+    let get = |local| Op::get(at(5, 0), local, 8);
+    let four = |local| vec![put(local, 8), get(local), put(local, 1), put(local, 8)];
     assert_eq!(mores(true, four), [true, true, true, false]);
     assert_eq!(mores(false, four), [false; 4]);
     assert_eq!(
-        mores(true, |near| vec![put(near, 8), word(0)]),
+        mores(true, |local| vec![put(local, 8), word(0)]),
         [false],
         "a word is posted separately"
     );
     assert_eq!(
-        mores(true, |near| vec![put(near, 8), put(near, 0)]),
+        mores(true, |local| vec![put(local, 8), put(local, 0)]),
         [false],
         "a put of 0 bytes makes no request"
     );
-    let unknown = |near| vec![put(near, 8), Op::put(near, at(6, 0), 8)];
+    let unknown = |local| vec![put(local, 8), Op::put(local, at(6, 0), 8)];
     assert_eq!(mores(true, unknown), [false], "the second put waits for its region");
-    let five = |near| vec![put(near, 8); 5];
+    let five = |local| vec![put(local, 8); 5];
     assert_eq!(mores(true, five), [true, true, true, false], "the queue takes four operations");
 }
 
@@ -355,11 +355,11 @@ fn a_remote_end_has_the_peers_endpoint_and_the_mapped_key() {
     net.knows(OTHER, &Listing { origin: 0x9000, raw: WireKey::of(51), ..listing(5) });
     let other = tsumugi_core::mem::RemoteAddr { rank: OTHER, ..at(5, 16) };
     net.post(&[word(8), Op::get_word(other, Width::W8)]);
-    let fars: Vec<RemoteBuffer> = (net.calls().iter())
+    let remotes: Vec<RemoteBuffer> = (net.calls().iter())
         .map(|call| match call {
-            Call::Word { far, .. } => *far,
+            Call::Word { remote, .. } => *remote,
             other => panic!("{other:?}"),
         })
         .collect();
-    assert_eq!(fars, [far(8), RemoteBuffer { peer: 102, addr: 0x9010, key: MAPPED + 51 }]);
+    assert_eq!(remotes, [remote(8), RemoteBuffer { peer: 102, addr: 0x9010, key: MAPPED + 51 }]);
 }

@@ -20,13 +20,13 @@ fn a_post_carries_the_descriptor_of_its_registered_memory() {
     assert_eq!((registered[0].2, registered[1].2), (Access::Read, Access::Local));
     assert_eq!(registered[2].0, own.base.as_ptr() as usize);
     net.post(&[Op::put(local(&own, 0), at(5, 0), 8), word(8)]);
-    assert_eq!((net.near(0).desc, net.near(1).desc), (3, 2));
+    assert_eq!((net.local(0).desc, net.local(1).desc), (3, 2));
     // Memory that is not registered with the device has no descriptor.
     let mut plain = Net::new();
     plain.knows(PEER, &listing(5));
     let own = plain.own(64, Access::Local);
     plain.post(&[Op::put(local(&own, 0), at(5, 0), 8)]);
-    assert_eq!((plain.near(0).desc, plain.registered().len()), (0, 1));
+    assert_eq!((plain.local(0).desc, plain.registered().len()), (0, 1));
 }
 
 #[test]

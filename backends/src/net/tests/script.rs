@@ -23,20 +23,20 @@ use tsumugi_core::op::{Kind, Op};
 pub enum Call {
     Put {
         bytes: Vec<u8>,
-        far: RemoteBuffer,
+        remote: RemoteBuffer,
         context: usize,
         more: bool,
         inject: bool,
     },
     Ringing {
         bytes: Vec<u8>,
-        far: RemoteBuffer,
+        remote: RemoteBuffer,
         context: usize,
         number: u32,
     },
     Get {
         bytes: usize,
-        far: RemoteBuffer,
+        remote: RemoteBuffer,
         context: usize,
         more: bool,
     },
@@ -44,7 +44,7 @@ pub enum Call {
         kind: Kind,
         operand: u64,
         compare: u64,
-        far: RemoteBuffer,
+        remote: RemoteBuffer,
         context: usize,
         atomics: bool,
     },
@@ -77,7 +77,7 @@ pub struct Line {
     /// An error that takes the place of the next completions.
     pub broken: Option<c_int>,
     /// The local addresses that the wire may access, by context.
-    pub nears: BTreeMap<usize, Placed>,
+    pub locals: BTreeMap<usize, Placed>,
     pub doorbells: usize,
     pub waits: bool,
     pub insert_refused: Option<c_int>,
@@ -90,6 +90,10 @@ pub struct Line {
     pub removed: Vec<(u64, ShutOut)>,
     /// Whether packets can still be sent to lost ranks.
     pub is_way_open: bool,
+    /// Notices that were sent beside the packets; `None`: the wire cannot do that.
+    pub notices_sent: Option<Vec<(Vec<u8>, u64)>>,
+    /// Notices that have come beside the packets.
+    pub notices: VecDeque<Vec<u8>>,
     pub registered: Vec<(usize, u64, Access, u64)>,
     pub closed: Vec<u64>,
     pub shut: Option<Vec<u64>>,
@@ -124,14 +128,14 @@ impl Script {
         self.0.lock().unwrap()
     }
 
-    fn post(&self, call: impl FnOnce() -> Call, near: Option<(usize, LocalBuffer)>) -> PostResult {
+    fn post(&self, call: impl FnOnce() -> Call, local: Option<(usize, LocalBuffer)>) -> PostResult {
         let mut line = self.line();
         let answer = line.answers.pop_front().unwrap_or(0);
         if answer == 0 {
             line.calls.push(call());
-            if let Some((context, near)) = near {
-                let placed = Placed { at: near.at as usize, desc: near.desc as usize };
-                line.nears.insert(context, placed);
+            if let Some((context, local)) = local {
+                let placed = Placed { at: local.at as usize, desc: local.desc as usize };
+                line.locals.insert(context, placed);
             }
         } else {
             line.refused += 1;
@@ -142,19 +146,19 @@ impl Script {
 
 /// # Safety
 ///
-/// `near` is valid for `bytes` bytes.
-unsafe fn read(near: LocalBuffer, bytes: usize) -> Vec<u8> {
+/// `local` is valid for `bytes` bytes.
+unsafe fn read(local: LocalBuffer, bytes: usize) -> Vec<u8> {
     // SAFETY: the caller's.
-    unsafe { core::slice::from_raw_parts(near.at, bytes) }.to_vec()
+    unsafe { core::slice::from_raw_parts(local.at, bytes) }.to_vec()
 }
 
 /// # Safety
 ///
-/// `near` is a word of `bytes` bytes.
-unsafe fn read_word(near: LocalBuffer, bytes: usize) -> u64 {
+/// `local` is a word of `bytes` bytes.
+unsafe fn read_word(local: LocalBuffer, bytes: usize) -> u64 {
     let mut word = [0; 8];
     // SAFETY: the caller's.
-    word[..bytes].copy_from_slice(&unsafe { read(near, bytes) });
+    word[..bytes].copy_from_slice(&unsafe { read(local, bytes) });
     u64::from_le_bytes(word)
 }
 
@@ -183,6 +187,20 @@ impl NetWire for Script {
         let mut line = self.line();
         line.removed.push((peer, shut_out));
         line.is_way_open.then_some(peer)
+    }
+
+    fn send_notice(&mut self, bytes: &[u8], peer: u64) -> bool {
+        let mut line = self.line();
+        let Some(sent) = &mut line.notices_sent else { return false };
+        sent.push((bytes.to_vec(), peer));
+        true
+    }
+
+    fn take_notice(&mut self, into: &mut [u8]) -> Option<usize> {
+        let notice = self.line().notices.pop_front()?;
+        let length = notice.len().min(into.len());
+        into[..length].copy_from_slice(&notice[..length]);
+        Some(length)
     }
 
     unsafe fn register(
@@ -221,76 +239,76 @@ impl NetWire for Script {
 
     unsafe fn put(
         &mut self,
-        near: LocalBuffer,
+        local: LocalBuffer,
         bytes: usize,
-        far: RemoteBuffer,
+        remote: RemoteBuffer,
         context: usize,
         more: bool,
         inject: bool,
     ) -> PostResult {
         // SAFETY: the caller's.
-        let bytes = unsafe { read(near, bytes) };
-        self.post(|| Call::Put { bytes, far, context, more, inject }, Some((context, near)))
+        let bytes = unsafe { read(local, bytes) };
+        self.post(|| Call::Put { bytes, remote, context, more, inject }, Some((context, local)))
     }
 
     unsafe fn put_with_immediate(
         &mut self,
-        near: LocalBuffer,
+        local: LocalBuffer,
         bytes: usize,
-        far: RemoteBuffer,
+        remote: RemoteBuffer,
         context: usize,
         number: u32,
     ) -> PostResult {
         // SAFETY: the caller's.
-        let bytes = unsafe { read(near, bytes) };
-        self.post(|| Call::Ringing { bytes, far, context, number }, Some((context, near)))
+        let bytes = unsafe { read(local, bytes) };
+        self.post(|| Call::Ringing { bytes, remote, context, number }, Some((context, local)))
     }
 
     unsafe fn get(
         &mut self,
-        near: LocalBuffer,
+        local: LocalBuffer,
         bytes: usize,
-        far: RemoteBuffer,
+        remote: RemoteBuffer,
         context: usize,
         more: bool,
     ) -> PostResult {
-        self.post(|| Call::Get { bytes, far, context, more }, Some((context, near)))
+        self.post(|| Call::Get { bytes, remote, context, more }, Some((context, local)))
     }
 
     unsafe fn word(
         &mut self,
         op: &Op,
-        nears: WordBuffers,
-        far: RemoteBuffer,
+        locals: WordBuffers,
+        remote: RemoteBuffer,
         context: usize,
         atomics: bool,
     ) -> PostResult {
         let width = op.bytes() as usize;
         // SAFETY: the caller's: words of the operation.
         let (operand, compare) =
-            unsafe { (read_word(nears.operand, width), read_word(nears.compare, width)) };
+            unsafe { (read_word(locals.operand, width), read_word(locals.compare, width)) };
         let compare = if op.kind == Kind::CompareSwap { compare } else { 0 };
-        let call = || Call::Word { kind: op.kind, operand, compare, far, context, atomics };
-        self.post(call, Some((context, nears.result)))
+        let call = || Call::Word { kind: op.kind, operand, compare, remote, context, atomics };
+        self.post(call, Some((context, locals.result)))
     }
 
     unsafe fn send(
         &mut self,
-        near: LocalBuffer,
+        local: LocalBuffer,
         bytes: usize,
         peer: u64,
         context: usize,
     ) -> PostResult {
         // SAFETY: the caller's.
-        let bytes = unsafe { read(near, bytes) };
-        self.post(|| Call::Send { bytes, peer, context }, Some((context, near)))
+        let bytes = unsafe { read(local, bytes) };
+        self.post(|| Call::Send { bytes, peer, context }, Some((context, local)))
     }
 
     fn inject_packet(&mut self, bytes: &[u8], peer: u64) -> PostResult {
         self.post(|| Call::Give { bytes: bytes.to_vec(), peer }, None)
     }
 
-    unsafe fn receive(&mut self, near: LocalBuffer, bytes: usize, context: usize) -> PostResult {
+    unsafe fn receive(&mut self, local: LocalBuffer, bytes: usize, context: usize) -> PostResult {
         assert_eq!(bytes, PACKET_BYTES);
         let mut line = self.line();
         if let Some(left) = &mut line.receives_left {
@@ -298,7 +316,7 @@ impl NetWire for Script {
             *left = fewer;
         }
         line.receives.push(context);
-        line.nears.insert(context, Placed { at: near.at as usize, desc: near.desc as usize });
+        line.locals.insert(context, Placed { at: local.at as usize, desc: local.desc as usize });
         0
     }
 

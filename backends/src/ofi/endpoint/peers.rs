@@ -1,4 +1,4 @@
-//! The peers that were given up, and the addresses of all.
+//! The peers that were given up, the notices to them, and the addresses of all.
 
 use super::super::fencing::parse;
 use super::super::sys::*;
@@ -34,6 +34,22 @@ impl RdmEndpoint {
         if let Some(own) = self.own_address() {
             self.fence.shut_out(own);
         }
+    }
+
+    /// Sends a notice to a peer. Returns whether that is possible without a connection.
+    #[cold]
+    pub(in crate::ofi) fn send_notice(&self, bytes: &[u8], peer: fi_addr_t) -> bool {
+        let (Some(notices), Some(to)) = (&self.notices, self.address_of(peer)) else {
+            return false;
+        };
+        notices.send(bytes, to);
+        true
+    }
+
+    /// Takes a notice that has come without a connection, and returns its length.
+    #[cold]
+    pub(in crate::ofi) fn take_notice(&self, into: &mut [u8]) -> Option<usize> {
+        self.notices.as_ref()?.take(into)
     }
 
     fn own_address(&self) -> Option<SocketAddr> {

@@ -23,14 +23,14 @@ impl RdmEndpoint {
     ///
     /// # Safety
     ///
-    /// `near` must be valid for `bytes` bytes, and both it and `context` must stay
+    /// `local` must be valid for `bytes` bytes, and both it and `context` must stay
     /// until the completion.
     #[inline]
     pub(in crate::ofi) unsafe fn write(
         &mut self,
-        near: LocalBuffer,
+        local: LocalBuffer,
         bytes: usize,
-        far: RemoteBuffer,
+        remote: RemoteBuffer,
         context: *mut c_void,
         flags: u64,
     ) -> PostResult {
@@ -39,12 +39,12 @@ impl RdmEndpoint {
         unsafe {
             let rma = &*(*self.ep).rma;
             if flags == 0 {
-                let (at, desc) = (near.at.cast_const().cast(), near.desc);
-                let (peer, addr, key) = (far.peer, far.addr, far.key);
+                let (at, desc) = (local.at.cast_const().cast(), local.desc);
+                let (peer, addr, key) = (remote.peer, remote.addr, remote.key);
                 return call!(rma.write, self.ep, at, bytes, desc, peer, addr, key, context);
             }
             let flags = flags | FI_COMPLETION | self.delivery;
-            self.message(rma.writemsg, near, bytes, far, context, flags)
+            self.message(rma.writemsg, local, bytes, remote, context, flags)
         }
     }
 
@@ -56,9 +56,9 @@ impl RdmEndpoint {
     #[inline]
     pub(in crate::ofi) unsafe fn read(
         &mut self,
-        near: LocalBuffer,
+        local: LocalBuffer,
         bytes: usize,
-        far: RemoteBuffer,
+        remote: RemoteBuffer,
         context: *mut c_void,
         flags: u64,
     ) -> PostResult {
@@ -66,11 +66,11 @@ impl RdmEndpoint {
         unsafe {
             let rma = &*(*self.ep).rma;
             if flags == 0 {
-                let (at, desc) = (near.at.cast(), near.desc);
-                let (peer, addr, key) = (far.peer, far.addr, far.key);
+                let (at, desc) = (local.at.cast(), local.desc);
+                let (peer, addr, key) = (remote.peer, remote.addr, remote.key);
                 return call!(rma.read, self.ep, at, bytes, desc, peer, addr, key, context);
             }
-            self.message(rma.readmsg, near, bytes, far, context, flags | FI_COMPLETION)
+            self.message(rma.readmsg, local, bytes, remote, context, flags | FI_COMPLETION)
         }
     }
 
@@ -80,21 +80,21 @@ impl RdmEndpoint {
     unsafe fn message(
         &mut self,
         slot: Option<unsafe extern "C" fn(*mut fid_ep, *const fi_msg_rma, u64) -> PostResult>,
-        near: LocalBuffer,
+        local: LocalBuffer,
         bytes: usize,
-        far: RemoteBuffer,
+        remote: RemoteBuffer,
         context: *mut c_void,
         flags: u64,
     ) -> PostResult {
-        let mut desc = near.desc;
-        let local = libc::iovec { iov_base: near.at.cast(), iov_len: bytes };
-        let remote = fi_rma_iov { addr: far.addr, len: bytes, key: far.key };
+        let mut desc = local.desc;
+        let local_iov = libc::iovec { iov_base: local.at.cast(), iov_len: bytes };
+        let remote_iov = fi_rma_iov { addr: remote.addr, len: bytes, key: remote.key };
         let message = fi_msg_rma {
-            msg_iov: &local,
+            msg_iov: &local_iov,
             desc: &mut desc,
             iov_count: 1,
-            addr: far.peer,
-            rma_iov: &remote,
+            addr: remote.peer,
+            rma_iov: &remote_iov,
             rma_iov_count: 1,
             context,
             data: 0,
@@ -115,7 +115,7 @@ impl RdmEndpoint {
         &mut self,
         (datatype, op): (c_int, c_int),
         operand: LocalBuffer,
-        far: RemoteBuffer,
+        remote: RemoteBuffer,
         context: *mut c_void,
     ) -> PostResult {
         // SAFETY: the table was checked; the caller guarantees the word and the
@@ -123,7 +123,7 @@ impl RdmEndpoint {
         unsafe {
             let (write, desc) = (self.atomics().and_then(|table| table.write), operand.desc);
             let at = operand.at.cast_const().cast();
-            let (peer, addr, key) = (far.peer, far.addr, far.key);
+            let (peer, addr, key) = (remote.peer, remote.addr, remote.key);
             call!(write, self.ep, at, 1, desc, peer, addr, key, datatype, op, context)
         }
     }
@@ -139,7 +139,7 @@ impl RdmEndpoint {
         (datatype, op): (c_int, c_int),
         operand: LocalBuffer,
         result: LocalBuffer,
-        far: RemoteBuffer,
+        remote: RemoteBuffer,
         context: *mut c_void,
     ) -> PostResult {
         // SAFETY: as in `atomic`.
@@ -147,7 +147,7 @@ impl RdmEndpoint {
             let change = self.atomics().and_then(|table| table.readwrite);
             let (at, desc) = (operand.at.cast_const().cast(), operand.desc);
             let (into, old) = (result.at.cast(), result.desc);
-            let (to, addr, key) = (far.peer, far.addr, far.key);
+            let (to, addr, key) = (remote.peer, remote.addr, remote.key);
             call!(change, self.ep, at, 1, desc, into, old, to, addr, key, datatype, op, context)
         }
     }
@@ -164,7 +164,7 @@ impl RdmEndpoint {
         operand: LocalBuffer,
         compare: LocalBuffer,
         result: LocalBuffer,
-        far: RemoteBuffer,
+        remote: RemoteBuffer,
         context: *mut c_void,
     ) -> PostResult {
         // SAFETY: as in `atomic`.
@@ -173,7 +173,7 @@ impl RdmEndpoint {
             let (at, desc) = (operand.at.cast_const().cast(), operand.desc);
             let (with, expected) = (compare.at.cast_const().cast(), compare.desc);
             let (into, old) = (result.at.cast(), result.desc);
-            let (to, addr, key, op) = (far.peer, far.addr, far.key, FI_CSWAP);
+            let (to, addr, key, op) = (remote.peer, remote.addr, remote.key, FI_CSWAP);
             call!(
                 swap, self.ep, at, 1, desc, with, expected, into, old, to, addr, key, datatype, op,
                 context
@@ -205,11 +205,11 @@ impl RdmEndpoint {
     ///
     /// # Safety
     ///
-    /// `near` must be valid for `bytes` bytes, and both it and `context` must stay
+    /// `local` must be valid for `bytes` bytes, and both it and `context` must stay
     /// until the completion.
     pub(in crate::ofi) unsafe fn send(
         &mut self,
-        near: LocalBuffer,
+        local: LocalBuffer,
         bytes: usize,
         peer: fi_addr_t,
         context: *mut c_void,
@@ -220,9 +220,9 @@ impl RdmEndpoint {
             call!(
                 (*(*self.ep).msg).send,
                 self.ep,
-                near.at.cast_const().cast(),
+                local.at.cast_const().cast(),
                 bytes,
-                near.desc,
+                local.desc,
                 peer,
                 context
             )
@@ -246,7 +246,7 @@ impl RdmEndpoint {
     /// That of [`send`](Self::send).
     pub(in crate::ofi) unsafe fn receive(
         &mut self,
-        near: LocalBuffer,
+        local: LocalBuffer,
         bytes: usize,
         context: *mut c_void,
     ) -> PostResult {
@@ -255,9 +255,9 @@ impl RdmEndpoint {
             call!(
                 (*(*self.ep).msg).recv,
                 self.ep,
-                near.at.cast(),
+                local.at.cast(),
                 bytes,
-                near.desc,
+                local.desc,
                 FI_ADDR_UNSPEC,
                 context
             )

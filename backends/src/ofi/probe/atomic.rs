@@ -19,13 +19,13 @@ impl OfiTestbed {
         if !choice.facts.atomics || !self.a.is_valid(Atomic::Fetch, datatype, op) {
             return TrialResult::Refused(EOPNOTSUPP);
         }
-        let (operand, result, far) = (self.here(0), self.here(64), self.far(256));
+        let (operand, result, remote) = (self.here(0), self.here(64), self.remote(256));
         let (old, with) = (0b1100_0101, 0b1010_0110);
         Self::set_word(operand.at, width, with);
         Self::set_word(self.there.wrapping_add(256), width, old);
         let done = self.run(LIMIT, true, |a, context| {
             // SAFETY: all ends are the testbed's own.
-            unsafe { a.fetch((datatype, op), operand, result, far, context) }
+            unsafe { a.fetch((datatype, op), operand, result, remote, context) }
         });
         self.judge(done, |testbed| {
             testbed.settles(256, width, of(old, with)) && Self::read(result.at, width) == old
@@ -43,12 +43,12 @@ impl OfiTestbed {
         if !choice.facts.atomics || !self.a.is_valid(Atomic::Store, datatype, op) {
             return TrialResult::Refused(EOPNOTSUPP);
         }
-        let (operand, far) = (self.here(0), self.far(256));
+        let (operand, remote) = (self.here(0), self.remote(256));
         Self::set_word(operand.at, width, 5);
         Self::set_word(self.there.wrapping_add(256), width, 40);
         let done = self.run(LIMIT, true, |a, context| {
             // SAFETY: both ends are the testbed's own.
-            unsafe { a.atomic((datatype, op), operand, far, context) }
+            unsafe { a.atomic((datatype, op), operand, remote, context) }
         });
         self.judge(done, |testbed| testbed.settles(256, width, of(40, 5)))
     }
@@ -59,7 +59,7 @@ impl OfiTestbed {
             return TrialResult::Refused(EOPNOTSUPP);
         }
         let (operand, compare, result) = (self.here(0), self.here(32), self.here(64));
-        let far = self.far(256);
+        let remote = self.remote(256);
         Self::set_word(self.there.wrapping_add(256), width, 40);
         // Once with the value that is there, once with another one.
         for (with, expected, old, then) in [(41, 40, 40, 41), (42, 40, 41, 41)] {
@@ -67,7 +67,7 @@ impl OfiTestbed {
             Self::set_word(compare.at, width, expected);
             let done = self.run(LIMIT, true, |a, context| {
                 // SAFETY: all ends are the testbed's own.
-                unsafe { a.compare(datatype, operand, compare, result, far, context) }
+                unsafe { a.compare(datatype, operand, compare, result, remote, context) }
             });
             let verdict = self.judge(done, |testbed| {
                 testbed.settles(256, width, then) && Self::read(result.at, width) == old

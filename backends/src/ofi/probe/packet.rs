@@ -22,10 +22,10 @@ impl OfiTestbed {
         if woken && !asleep {
             return TrialResult::Refused(EAGAIN);
         }
-        let (near, peer) = (self.here(0), self.far.peer);
-        Self::set_word(near.at, 8, 0x5151);
-        // SAFETY: the near end is the testbed's own.
-        let sent = self.run(LIMIT, !woken, |a, context| unsafe { a.send(near, 8, peer, context) });
+        let (local, peer) = (self.here(0), self.remote.peer);
+        Self::set_word(local.at, 8, 0x5151);
+        // SAFETY: the local end is the testbed's own.
+        let sent = self.run(LIMIT, !woken, |a, context| unsafe { a.send(local, 8, peer, context) });
         if let Err(verdict) = sent {
             return verdict;
         }
@@ -44,7 +44,7 @@ impl OfiTestbed {
         if let Err(verdict) = self.await_packet() {
             return verdict;
         }
-        let (peer, start) = (self.far.peer, Instant::now());
+        let (peer, start) = (self.remote.peer, Instant::now());
         loop {
             let mut bytes = 0x6262u64.to_ne_bytes();
             let answer = self.a.inject_packet(&bytes, peer) as c_int;
@@ -79,11 +79,11 @@ impl OfiTestbed {
 
     /// Tries a put to a target that does not poll.
     pub(super) fn sleeper(&mut self) -> TrialResult {
-        let (near, far) = (self.here(0), self.far(64));
-        Self::set_word(near.at, 8, 0xabcd);
+        let (local, remote) = (self.here(0), self.remote(64));
+        Self::set_word(local.at, 8, 0xabcd);
         let done = self.run(SLEEPER_LIMIT, false, |a, context| {
             // SAFETY: both ends are the testbed's own.
-            unsafe { a.write(near, 8, far, context, 0) }
+            unsafe { a.write(local, 8, remote, context, 0) }
         });
         match done {
             Ok(()) if self.word(64, 8) == 0xabcd => TrialResult::Works,

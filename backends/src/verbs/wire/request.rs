@@ -12,8 +12,8 @@ pub(super) struct SendRequest {
 }
 
 /// The remote end of a put or a get.
-pub(super) fn rdma(far: RemoteBuffer) -> ibv_wr {
-    let rdma = ibv_wr_rdma { remote_addr: far.addr, rkey: far.key as u32 };
+pub(super) fn rdma(remote: RemoteBuffer) -> ibv_wr {
+    let rdma = ibv_wr_rdma { remote_addr: remote.addr, rkey: remote.key as u32 };
     ibv_wr { rdma: ManuallyDrop::new(rdma) }
 }
 

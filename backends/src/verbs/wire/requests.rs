@@ -34,7 +34,7 @@ impl VerbsWire {
         context: usize,
         peer: u64,
         (opcode, imm): (u32, u32),
-        near: LocalBuffer,
+        local: LocalBuffer,
         bytes: usize,
         wr: ibv_wr,
     ) {
@@ -43,13 +43,13 @@ impl VerbsWire {
         let is_given =
             matches!(opcode, IBV_WR_RDMA_WRITE | IBV_WR_RDMA_WRITE_WITH_IMM | IBV_WR_SEND);
         let flags = if is_short && is_given { IBV_SEND_INLINE } else { 0 };
-        let lkey = near.desc.addr() as u32;
+        let lkey = local.desc.addr() as u32;
         // The address cannot wrap: there are as many requests as contexts.
         let place = self.requests.base.as_ptr().cast::<SendRequest>().wrapping_add(context);
         // SAFETY: the context's own request, which the device does not have: its
         // last use has completed.
         let request = unsafe {
-            (*place).sge = ibv_sge { addr: near.at as u64, length: bytes as u32, lkey };
+            (*place).sge = ibv_sge { addr: local.at as u64, length: bytes as u32, lkey };
             let request = &raw mut (*place).wr;
             (*request).wr_id = wr_id;
             (*request).next = null_mut();

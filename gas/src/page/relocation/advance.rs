@@ -31,7 +31,7 @@ impl Relocation {
             }
             MoveStep::Disown(seen) if !self.layout.is_disowned(seen, old) => MoveStep::Disown(old),
             MoveStep::Disown(_) => {
-                let any = mutate!("page_heir_believes_list": self.has_taken_over => false);
+                let any = mutate!("page_takeover_believes_list": self.has_taken_over => false);
                 self.holders = if any { u64::MAX } else { old };
                 self.holder = 0;
                 self.seeks_holder()
@@ -81,7 +81,7 @@ impl Relocation {
 
     pub(super) fn fails(&mut self, error: AddrError) -> MoveStep {
         let is_death = matches!(error, AddrError::PeerLost { .. });
-        let renews = mutate!("page_heir_restores_epoch": self.has_taken_over => false);
+        let renews = mutate!("page_takeover_restores_epoch": self.has_taken_over => false);
         match self.at {
             MoveStep::Wait(by) if error == (AddrError::PeerLost { rank: by }) => {
                 self.dead = Some(by);

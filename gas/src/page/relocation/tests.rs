@@ -74,7 +74,7 @@ fn a_recovering_mover_that_fails_leaves_a_readable_page() {
 #[cfg(debug_assertions)]
 fn a_recovering_mover_that_restores_the_epoch_is_caught() {
     use tsumugi_core::sync::with_mutant;
-    let caught = with_mutant("page_heir_restores_epoch", || {
+    let caught = with_mutant("page_takeover_restores_epoch", || {
         std::panic::catch_unwind(recovery_fails).is_err()
     });
     assert!(caught);

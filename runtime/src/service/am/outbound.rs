@@ -54,7 +54,7 @@ pub fn footprint() -> usize {
 struct Outbound {
     member: Member,
     places: Box<[OutboundSlot]>,
-    book: Mutex<Book>,
+    lists: Mutex<OutboundLists>,
     /// An operation has ended since the last look.
     has_news: AtomicBool,
     /// Operations that the transport refused and that have not begun since; they are
@@ -87,7 +87,7 @@ enum Rest {
 }
 
 /// The lists of places by state.
-struct Book {
+struct OutboundLists {
     free: Vec<u32>,
     refused: VecDeque<u32>,
     ended: Vec<EndedOp>,
@@ -193,12 +193,12 @@ impl RemoteOps {
         // SeqCst: the flag is cleared before the list is taken, so that the doorbell
         // is rung for an operation that ends later.
         table.has_news.store(false, Ordering::SeqCst);
-        let mut book = table.lock();
-        let count = book.ended.len();
-        for (tag, result) in book.ended.drain(..) {
+        let mut lists = table.lock();
+        let count = lists.ended.len();
+        for (tag, result) in lists.ended.drain(..) {
             tell(tag, result);
         }
-        for (chunk, result) in book.passed.drain(..) {
+        for (chunk, result) in lists.passed.drain(..) {
             self.transport.give_back(chunk, result);
         }
         count
@@ -293,7 +293,7 @@ impl Outbound {
         Self {
             member: member.clone(),
             places: (0..places as u32).map(place).collect(),
-            book: Mutex::new(Book {
+            lists: Mutex::new(OutboundLists {
                 free: (0..places as u32).rev().collect(),
                 refused: VecDeque::with_capacity(places),
                 ended: Vec::with_capacity(2 * places),
@@ -323,12 +323,12 @@ impl Outbound {
 
     /// Records that operations have ended, and frees the place.
     fn end(&self, index: u32, ended: impl IntoIterator<Item = EndedOp>, passed: Option<Passed>) {
-        let mut book = self.lock();
-        book.free.push(index);
-        book.passed.extend(passed);
-        let is_first = book.ended.is_empty();
-        book.ended.extend(ended);
-        drop(book);
+        let mut lists = self.lock();
+        lists.free.push(index);
+        lists.passed.extend(passed);
+        let is_first = lists.ended.is_empty();
+        lists.ended.extend(ended);
+        drop(lists);
         if is_first {
             // SeqCst: before the check of the sleepers; pairs with `has_work` of a
             // sleeper.
@@ -344,8 +344,8 @@ impl Outbound {
         self.member.control().bells().ring_helped(&SystemFutex, || {});
     }
 
-    fn lock(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, OutboundLists> {
+        self.lists.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -38,7 +38,7 @@ pub struct HubWire {
 
 struct Travel {
     what: Load,
-    far: RemoteBuffer,
+    remote: RemoteBuffer,
     context: usize,
     due: u64,
 }
@@ -113,7 +113,7 @@ impl HubWire {
         }
     }
 
-    fn begin(&mut self, what: Load, far: RemoteBuffer, context: usize) -> PostResult {
+    fn begin(&mut self, what: Load, remote: RemoteBuffer, context: usize) -> PostResult {
         assert!(
             !self.one_by_one || self.under_way.is_empty(),
             "a second operation, where one at a time is possible"
@@ -132,7 +132,7 @@ impl HubWire {
         }
         let is_late = self.draw.chance(plan.late);
         let late = if is_late { self.draw.below(u64::from(plan.late_polls_max) + 1) } else { 0 };
-        self.under_way.push(Travel { what, far, context, due: self.polls + late });
+        self.under_way.push(Travel { what, remote, context, due: self.polls + late });
         0
     }
 
@@ -155,7 +155,7 @@ impl HubWire {
     /// Carries out one operation; returns how it ended, `None` if it has not ended
     /// yet.
     fn arrive(&self, travel: &Travel) -> Option<CompletionStatus> {
-        let RemoteBuffer { peer, addr, key } = travel.far;
+        let RemoteBuffer { peer, addr, key } = travel.remote;
         let station = self.hub.stations().get(peer as usize).cloned();
         let Some(station) = station.filter(|station| !station.is_shut.load(Ordering::Acquire))
         else {
@@ -269,32 +269,32 @@ impl NetWire for HubWire {
 
     unsafe fn put(
         &mut self,
-        near: LocalBuffer,
+        local: LocalBuffer,
         bytes: usize,
-        far: RemoteBuffer,
+        remote: RemoteBuffer,
         context: usize,
         _: bool,
         _: bool,
     ) -> PostResult {
-        self.begin(Load::Put { from: near.at, bytes }, far, context)
+        self.begin(Load::Put { from: local.at, bytes }, remote, context)
     }
 
     unsafe fn get(
         &mut self,
-        near: LocalBuffer,
+        local: LocalBuffer,
         bytes: usize,
-        far: RemoteBuffer,
+        remote: RemoteBuffer,
         context: usize,
         _: bool,
     ) -> PostResult {
-        self.begin(Load::Get { into: near.at, bytes }, far, context)
+        self.begin(Load::Get { into: local.at, bytes }, remote, context)
     }
 
     unsafe fn word(
         &mut self,
         op: &Op,
-        nears: WordBuffers,
-        far: RemoteBuffer,
+        locals: WordBuffers,
+        remote: RemoteBuffer,
         context: usize,
         _: bool,
     ) -> PostResult {
@@ -304,23 +304,23 @@ impl NetWire for HubWire {
         );
         let mut op = *op;
         op.notify = false;
-        self.begin(Load::Word { op, result: nears.result.at }, far, context)
+        self.begin(Load::Word { op, result: locals.result.at }, remote, context)
     }
 
     unsafe fn send(
         &mut self,
-        near: LocalBuffer,
+        local: LocalBuffer,
         bytes: usize,
         peer: u64,
         context: usize,
     ) -> PostResult {
-        // SAFETY: the caller guarantees that `near` is valid for `bytes` bytes.
-        let bytes = unsafe { std::slice::from_raw_parts(near.at, bytes) }.to_vec();
+        // SAFETY: the caller guarantees that `local` is valid for `bytes` bytes.
+        let bytes = unsafe { std::slice::from_raw_parts(local.at, bytes) }.to_vec();
         self.begin(Load::Packet(bytes), RemoteBuffer { peer, addr: 0, key: 0 }, context)
     }
 
-    unsafe fn receive(&mut self, near: LocalBuffer, bytes: usize, context: usize) -> PostResult {
-        self.receives.push_back((near.at, bytes, context));
+    unsafe fn receive(&mut self, local: LocalBuffer, bytes: usize, context: usize) -> PostResult {
+        self.receives.push_back((local.at, bytes, context));
         0
     }
 

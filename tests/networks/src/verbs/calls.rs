@@ -361,7 +361,7 @@ fn read(wr: &ibv_send_wr, kind: u32) -> Request {
         inline: None,
         at: sge.addr,
         bytes: sge.length,
-        far: 0,
+        remote: 0,
         operands: (0, 0),
         key: 0,
         to: 0,
@@ -380,11 +380,11 @@ fn read(wr: &ibv_send_wr, kind: u32) -> Request {
             _ if kind == IBV_QPT_UD => request.to = wr.wr.ud.remote_qpn,
             IBV_WR_ATOMIC_CMP_AND_SWP | IBV_WR_ATOMIC_FETCH_AND_ADD => {
                 let atomic = &wr.wr.atomic;
-                (request.far, request.key) = (atomic.remote_addr, atomic.rkey);
+                (request.remote, request.key) = (atomic.remote_addr, atomic.rkey);
                 request.operands = (atomic.compare_add, atomic.swap);
             }
             _ => {
-                (request.far, request.key) = (wr.wr.rdma.remote_addr, wr.wr.rdma.rkey);
+                (request.remote, request.key) = (wr.wr.rdma.remote_addr, wr.wr.rdma.rkey);
             }
         }
     }

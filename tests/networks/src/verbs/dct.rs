@@ -171,7 +171,11 @@ unsafe extern "C" fn start(qp: *mut ibv_qp_ex) {
 /// # Safety
 ///
 /// `qp` must come from `to_ex`.
-unsafe fn begin(qp: *mut ibv_qp_ex, opcode: u32, (far, key): (u64, u32)) -> &'static mut Request {
+unsafe fn begin(
+    qp: *mut ibv_qp_ex,
+    opcode: u32,
+    (remote, key): (u64, u32),
+) -> &'static mut Request {
     // SAFETY: the caller's.
     let draft = unsafe { draft(qp) };
     draft.requests.push(Request {
@@ -181,7 +185,7 @@ unsafe fn begin(qp: *mut ibv_qp_ex, opcode: u32, (far, key): (u64, u32)) -> &'st
         inline: None,
         at: 0,
         bytes: 0,
-        far,
+        remote,
         operands: (0, 0),
         key,
         to: 0,
@@ -190,19 +194,19 @@ unsafe fn begin(qp: *mut ibv_qp_ex, opcode: u32, (far, key): (u64, u32)) -> &'st
     draft.requests.last_mut().expect("the request was pushed above")
 }
 
-unsafe extern "C" fn write(qp: *mut ibv_qp_ex, key: u32, far: u64) {
+unsafe extern "C" fn write(qp: *mut ibv_qp_ex, key: u32, remote: u64) {
     // SAFETY: the caller passes a pointer of `to_ex`, as for the next functions.
-    unsafe { begin(qp, IBV_WR_RDMA_WRITE, (far, key)) };
+    unsafe { begin(qp, IBV_WR_RDMA_WRITE, (remote, key)) };
 }
 
-unsafe extern "C" fn write_imm(qp: *mut ibv_qp_ex, key: u32, far: u64, imm: u32) {
+unsafe extern "C" fn write_imm(qp: *mut ibv_qp_ex, key: u32, remote: u64, imm: u32) {
     // SAFETY: the caller's.
-    unsafe { begin(qp, IBV_WR_RDMA_WRITE_WITH_IMM, (far, key)).imm = imm };
+    unsafe { begin(qp, IBV_WR_RDMA_WRITE_WITH_IMM, (remote, key)).imm = imm };
 }
 
-unsafe extern "C" fn read(qp: *mut ibv_qp_ex, key: u32, far: u64) {
+unsafe extern "C" fn read(qp: *mut ibv_qp_ex, key: u32, remote: u64) {
     // SAFETY: the caller's.
-    unsafe { begin(qp, IBV_WR_RDMA_READ, (far, key)) };
+    unsafe { begin(qp, IBV_WR_RDMA_READ, (remote, key)) };
 }
 
 unsafe extern "C" fn send(qp: *mut ibv_qp_ex) {
@@ -210,14 +214,14 @@ unsafe extern "C" fn send(qp: *mut ibv_qp_ex) {
     unsafe { begin(qp, IBV_WR_SEND, (0, 0)) };
 }
 
-unsafe extern "C" fn add(qp: *mut ibv_qp_ex, key: u32, far: u64, value: u64) {
+unsafe extern "C" fn add(qp: *mut ibv_qp_ex, key: u32, remote: u64, value: u64) {
     // SAFETY: the caller's.
-    unsafe { begin(qp, IBV_WR_ATOMIC_FETCH_AND_ADD, (far, key)).operands = (value, 0) };
+    unsafe { begin(qp, IBV_WR_ATOMIC_FETCH_AND_ADD, (remote, key)).operands = (value, 0) };
 }
 
-unsafe extern "C" fn swap(qp: *mut ibv_qp_ex, key: u32, far: u64, compare: u64, new: u64) {
+unsafe extern "C" fn swap(qp: *mut ibv_qp_ex, key: u32, remote: u64, compare: u64, new: u64) {
     // SAFETY: the caller's.
-    unsafe { begin(qp, IBV_WR_ATOMIC_CMP_AND_SWP, (far, key)).operands = (compare, new) };
+    unsafe { begin(qp, IBV_WR_ATOMIC_CMP_AND_SWP, (remote, key)).operands = (compare, new) };
 }
 
 unsafe extern "C" fn set_sge(qp: *mut ibv_qp_ex, _: u32, at: u64, bytes: u32) {

@@ -64,7 +64,7 @@ pub(super) struct Request {
     pub inline: Option<Vec<u8>>,
     pub at: u64,
     pub bytes: u32,
-    pub far: u64,
+    pub remote: u64,
     pub operands: (u64, u64),
     pub key: u32,
     /// The receiving pair of a datagram, or of a request by the dynamically
@@ -179,12 +179,12 @@ impl World {
         if goes_on && self.refuses == Some(request.opcode) {
             return Done::Badly(IBV_WC_REM_OP_ERR);
         }
-        let Request { opcode, at, bytes, far, key, operands: (operand, swap), .. } = *request;
+        let Request { opcode, at, bytes, remote, key, operands: (operand, swap), .. } = *request;
         let may = |need: u32| {
             let region = self.regions.get(&key);
             let holds = |(base, size, access): &(u64, u64, c_int)| {
-                far >= *base
-                    && far + u64::from(bytes) <= base + size
+                remote >= *base
+                    && remote + u64::from(bytes) <= base + size
                     && *access as u32 & need == need
             };
             region.is_some_and(holds) && peer.access & need == need
@@ -215,10 +215,10 @@ impl World {
                 copy(from, buffer.at, bytes);
                 complete(peer.raw.recv_cq, entry(buffer.wr_id, IBV_WC_SUCCESS, bytes));
             }
-            IBV_WR_RDMA_WRITE => copy(from, far, bytes),
+            IBV_WR_RDMA_WRITE => copy(from, remote, bytes),
             IBV_WR_RDMA_WRITE_WITH_IMM => {
                 let Some(buffer) = buffers.free.pop_front() else { return Done::Waits };
-                copy(from, far, bytes);
+                copy(from, remote, bytes);
                 let (flags, imm) = (IBV_WC_WITH_IMM, request.imm);
                 let arrival = ibv_wc {
                     opcode: IBV_WC_RECV_RDMA_WITH_IMM,
@@ -228,10 +228,10 @@ impl World {
                 };
                 complete(peer.raw.recv_cq, arrival);
             }
-            IBV_WR_RDMA_READ => copy(far, at, bytes),
+            IBV_WR_RDMA_READ => copy(remote, at, bytes),
             _ => {
                 // SAFETY: a word of 8 bytes of a region; there is one thread.
-                let old = unsafe { (far as *const u64).read() };
+                let old = unsafe { (remote as *const u64).read() };
                 let new = match opcode {
                     IBV_WR_ATOMIC_FETCH_AND_ADD => old.wrapping_add(operand),
                     _ if old == operand => swap,
@@ -239,7 +239,7 @@ impl World {
                 };
                 // SAFETY: as above; `at` is the initiator's own word.
                 unsafe {
-                    (far as *mut u64).write(new);
+                    (remote as *mut u64).write(new);
                     (at as *mut u64).write(old);
                 }
             }

@@ -19,14 +19,14 @@ use tsumugi_runtime::service::am::RemoteOps;
 use tsumugi_ult::SystemFutex;
 
 /// The words of a window's locks on all ranks.
-pub(crate) struct Ways {
+pub(crate) struct WindowWords {
     words: Words,
     runtime: Runtime,
     /// The range of the words of the tree.
     tree: Range<u64>,
 }
 
-impl Ways {
+impl WindowWords {
     /// Makes words with atomics by `agent`, and `tree` bytes for a tree on each
     /// rank. Collective.
     pub(super) fn share(runtime: &Runtime, agent: Agent, tree: u64) -> Result<Self, Error> {
@@ -156,7 +156,7 @@ impl Ways {
     }
 }
 
-impl LockDriver for Ways {
+impl LockDriver for WindowWords {
     fn carry(&self, op: &Op) -> Result<u64, AddrError> {
         if self.is_of_vertex(op) && self.runtime.handle().node().member().is_near(op.remote.rank) {
             return self.carry_near(op);
