@@ -3,10 +3,9 @@
 //! ```text
 //!  DeviceQueue ─┬─ Ofi(OfiEndpoint)
 //!               ├─ Verbs(VerbsEndpoint)
-//!               └─ Faulty ─► FaultyQueue ─► another DeviceQueue
+//!               └─ Faulty(dyn WrappedQueue) ─► another DeviceQueue
 //! ```
 
-use super::fault::FaultyQueue;
 use std::fmt;
 use tsumugi_backends::ofi::{Arrival, DeviceFailure, OfiEndpoint};
 use tsumugi_backends::verbs::VerbsEndpoint;
@@ -22,7 +21,18 @@ pub(super) enum DeviceQueue<'d> {
     Verbs(VerbsEndpoint<'d>),
     #[cfg(any(test, feature = "testing"))]
     Hub(HubEndpoint<'d>),
-    Faulty(Box<FaultyQueue<'d>>),
+    Faulty(Box<dyn WrappedQueue + 'd>),
+}
+
+/// A queue around another one, which injects faults. The methods are those of
+/// [`DeviceQueue`] and of [`Endpoint`].
+pub(super) trait WrappedQueue: Send + fmt::Debug {
+    fn index(&self) -> usize;
+    fn last_failure(&mut self) -> Option<DeviceFailure>;
+    fn receive(&mut self, handle: &mut dyn FnMut(Arrival<'_>)) -> usize;
+    fn post(&mut self, ops: &[Op]) -> usize;
+    fn poll(&mut self, completions: &mut [Completion]) -> usize;
+    fn arm(&mut self) -> bool;
 }
 
 /// Runs the same code for each variant.
@@ -88,7 +98,13 @@ impl Endpoint for DeviceQueue<'_> {
 
     #[inline]
     fn turn(&mut self, ops: &[Op], completions: &mut [Completion]) -> (usize, usize) {
-        of_each!(self, endpoint => endpoint.turn(ops, completions))
+        match self {
+            Self::Ofi(endpoint) => endpoint.turn(ops, completions),
+            Self::Verbs(endpoint) => endpoint.turn(ops, completions),
+            #[cfg(any(test, feature = "testing"))]
+            Self::Hub(endpoint) => endpoint.turn(ops, completions),
+            Self::Faulty(queue) => (queue.post(ops), queue.poll(completions)),
+        }
     }
 
     fn arm(&mut self) -> bool {

@@ -15,7 +15,7 @@
 //! While an operation or a packet is held here, no thread sleeps on the device.
 
 use super::device::NetDevice;
-use super::device_queue::DeviceQueue;
+use super::device_queue::{DeviceQueue, WrappedQueue};
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -231,17 +231,40 @@ impl FaultInjector {
 }
 
 impl FaultyQueue<'_> {
-    pub(super) fn index(&self) -> usize {
+    /// Posts the operations that are due.
+    fn post_late(&mut self) {
+        if self.ops.is_empty() {
+            return;
+        }
+        let (queue, now) = (&mut self.queue, self.bad.now(self.index));
+        self.ops.retain(|held| held.due > now || queue.post(&[held.what]) == 0);
+    }
+
+    #[cold]
+    fn replan(&mut self) {
+        self.faults = self.bad.faults();
+        self.draw = self.faults.draw(self.index, 3);
+        self.queue.replan(self.faults.plan(self.index));
+    }
+
+    fn count(&self) {
+        let held = self.ops.len() + self.arrivals.len() + usize::from(self.queue.is_holding());
+        self.bad.endpoints[self.index].held.store(held, Ordering::Relaxed);
+    }
+}
+
+impl WrappedQueue for FaultyQueue<'_> {
+    fn index(&self) -> usize {
         self.index
     }
 
-    pub(super) fn last_failure(&mut self) -> Option<DeviceFailure> {
+    fn last_failure(&mut self) -> Option<DeviceFailure> {
         self.queue.inner().last_failure()
     }
 
     /// Receives as the wrapped endpoint does. Returns how many arrivals were handed
     /// over.
-    pub(super) fn receive(&mut self, handle: &mut dyn FnMut(Arrival<'_>)) -> usize {
+    fn receive(&mut self, handle: &mut dyn FnMut(Arrival<'_>)) -> usize {
         let Self { bad, faults, queue, draw, arrivals, index, .. } = self;
         let mut now = None;
         queue.inner().receive(&mut |arrival| {
@@ -272,29 +295,6 @@ impl FaultyQueue<'_> {
         handed
     }
 
-    /// Posts the operations that are due.
-    fn post_late(&mut self) {
-        if self.ops.is_empty() {
-            return;
-        }
-        let (queue, now) = (&mut self.queue, self.bad.now(self.index));
-        self.ops.retain(|held| held.due > now || queue.post(&[held.what]) == 0);
-    }
-
-    #[cold]
-    fn replan(&mut self) {
-        self.faults = self.bad.faults();
-        self.draw = self.faults.draw(self.index, 3);
-        self.queue.replan(self.faults.plan(self.index));
-    }
-
-    fn count(&self) {
-        let held = self.ops.len() + self.arrivals.len() + usize::from(self.queue.is_holding());
-        self.bad.endpoints[self.index].held.store(held, Ordering::Relaxed);
-    }
-}
-
-impl Endpoint for FaultyQueue<'_> {
     fn post(&mut self, ops: &[Op]) -> usize {
         let mut taken = 0;
         for op in ops {
