@@ -205,11 +205,13 @@ impl<'t, E: Endpoint> Delegate<'t, E> {
     /// function. Returns whether the ring was emptied.
     fn drain(&self) -> bool {
         for _ in 0..HELP_MAX {
-            // SAFETY: the caller holds the lock, so the port is the caller's
-            // alone.
-            let room =
-                self.port.with_mut(|port| unsafe { (*port).has_room() || (*port).flush() > 0 });
-            if !room {
+            let room = || {
+                let port = self.port.get_mut();
+                // SAFETY: the caller holds the lock, so the port is the caller's
+                // alone.
+                unsafe { port.deref().has_room() || port.deref().flush() > 0 }
+            };
+            if !room() {
                 return false;
             }
             // SAFETY: the caller holds the lock, and `new` demands that there be
@@ -223,7 +225,7 @@ impl<'t, E: Endpoint> Delegate<'t, E> {
                 None => return true,
             };
             // SAFETY: the caller holds the lock, as above.
-            let gathered = self.port.with_mut(|port| unsafe { (*port).gather(op) });
+            let gathered = unsafe { self.port.get_mut().deref().gather(op) };
             debug_assert!(gathered.is_ok(), "the batch has room");
         }
         false
@@ -248,7 +250,7 @@ impl<'t, E: Endpoint> Delegate<'t, E> {
             mutate!("delegate_mark_kept": _ = self.lock.swap(HELD, Ordering::AcqRel) => ());
             let emptied = self.drain();
             // SAFETY: this thread holds the lock.
-            self.port.with_mut(|port| unsafe { (*port).flush() });
+            unsafe { self.port.get_mut().deref().flush() };
             // Release: as in `let_go`.
             if emptied
                 && self
