@@ -8,11 +8,13 @@
 //! ```text
 //!  connection to the peer's address      ─► reset, with all that is in its buffers
 //!  connection from the peer's host       ─┬ reset, if no living peer is on that host
-//!  connection that the host begins later ─┘ before its first request is read
+//!                                         ─┘
+//!  connection that the host begins later ─► a packet filter drops its first packet
 //! ```
 //!
 //! The library takes the end of a connection for a loss of the network, and closes its
-//! part. With other providers there is no fence.
+//! part. A connection that waits to be accepted when the filter is set is accepted, and
+//! reset before its first request is read. With other providers there is no fence.
 
 use super::sockets::{OpenSocket, open_sockets};
 use crate::net::ShutOut;
@@ -22,8 +24,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 #[derive(Default)]
 pub(super) struct Fence {
     hosts: Vec<IpAddr>,
-    /// The socket that accepts connections, once there are such hosts.
+    /// The socket that accepts connections, as long as some of such hosts may wait there.
     listener: Option<OpenSocket>,
+    /// Whether the filter lets no further ones wait.
+    is_filtered: bool,
+    /// Whether the socket was not yet seen without a caller after that.
+    is_draining: bool,
 }
 
 impl Fence {
@@ -40,6 +46,8 @@ impl Fence {
                 }
                 None if shut_out == ShutOut::Host && is_listener_at(own, &socket) => {
                     self.hosts.push(theirs.ip());
+                    self.is_filtered = socket.refuse(&self.hosts).is_ok();
+                    self.is_draining = true;
                     self.listener = Some(socket);
                 }
                 _ => {}
@@ -47,18 +55,23 @@ impl Fence {
         }
     }
 
-    /// Whether a connection was begun that may come from a host that is shut out: the
-    /// caller lets the provider accept it, and calls [`shut_out`](Self::shut_out).
+    /// Whether connections of hosts that are shut out may wait to be accepted: the
+    /// caller lets the provider accept them, and calls [`shut_out`](Self::shut_out).
     #[inline]
-    pub(super) fn has_caller(&self) -> bool {
-        self.listener.as_ref().is_some_and(OpenSocket::has_caller)
+    pub(super) fn has_callers(&self) -> bool {
+        let has_caller = |listener: &OpenSocket| self.is_draining || listener.has_caller();
+        self.listener.as_ref().is_some_and(has_caller)
     }
 
     /// Ends connections that were accepted from hosts that are shut out. The provider
     /// has read no request of them yet: a peer sends the first one after it has got an
     /// answer.
     #[cold]
-    pub(super) fn shut_out(&self, own: SocketAddr) {
+    pub(super) fn shut_out(&mut self, own: SocketAddr) {
+        if self.listener.as_ref().is_some_and(|listener| !listener.has_caller()) {
+            self.is_draining = false;
+            self.listener.take_if(|_| self.is_filtered);
+        }
         let is_shut_out = |remote: SocketAddr| self.hosts.contains(&remote.ip());
         for socket in open_sockets() {
             if socket.remote().is_some_and(is_shut_out) && is_accepted_at(own, &socket) {

@@ -237,9 +237,9 @@ impl net::NetWire for OfiWire {
         // written are not read.
         let place =
             unsafe { core::slice::from_raw_parts_mut(place.as_mut_ptr().cast(), ENTRIES_MAX) };
-        let has_caller = self.endpoint.fence.has_caller();
+        let has_callers = self.endpoint.fence.has_callers();
         let answer = self.endpoint.completions(place);
-        if has_caller {
+        if has_callers {
             self.endpoint.shut_out();
         }
         if answer > 0 {

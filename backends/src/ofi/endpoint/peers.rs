@@ -28,9 +28,9 @@ impl RdmEndpoint {
     }
 
     /// Ends connections that hosts have begun that are shut out; see
-    /// [`has_caller`](super::super::fencing::Fence::has_caller).
+    /// [`has_callers`](super::super::fencing::Fence::has_callers).
     #[cold]
-    pub(in crate::ofi) fn shut_out(&self) {
+    pub(in crate::ofi) fn shut_out(&mut self) {
         if let Some(own) = self.own_address() {
             self.fence.shut_out(own);
         }
