@@ -173,6 +173,9 @@ impl NetLink {
         let count = self.shared.member.gone_count();
         if count != self.gone_seen {
             self.gone_seen = count;
+            // The device ends the connections at its next poll, before an emulated
+            // operation ends with an error: from then on the lost rank writes nothing.
+            self.shared.see_losses();
             let member = &self.shared.member;
             let first_failure = member.first_failure().rank();
             let lost = |rank| (!member.is_alive(rank)).then_some(first_failure.unwrap_or(rank));
