@@ -34,14 +34,17 @@ impl<W: NetWire> NicEndpoint<W> {
         into: &mut [u8],
     ) -> Option<(Rank, usize)> {
         let mut notice = [0; NOTICE_BYTES];
-        let length = self.wire.take_notice(&mut notice)?;
-        let Some(Arrival::Packet { from, bytes }) = parse(&notice[..length], shared) else {
+        // Strangers that send more than this only delay the next notice.
+        for _ in 0..PACKETS_AT_ONCE {
+            let length = self.wire.take_notice(&mut notice)?;
+            if let Some(Arrival::Packet { from, bytes }) = parse(&notice[..length], shared) {
+                let length = bytes.len().min(into.len());
+                into[..length].copy_from_slice(&bytes[..length]);
+                return Some((from, length));
+            }
             self.packets.strays += 1;
-            return None;
-        };
-        let length = bytes.len().min(into.len());
-        into[..length].copy_from_slice(&bytes[..length]);
-        Some((from, length))
+        }
+        None
     }
 
     pub(super) fn receive(

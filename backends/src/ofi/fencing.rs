@@ -7,13 +7,12 @@
 //!
 //! ```text
 //!  connection to the peer's address      ─► reset, with all that is in its buffers
-//!  connection from the peer's host       ─┬ reset, if no living peer is on that host
-//!                                         ─┘
-//!  connection that the host begins later ─► a packet filter drops its first packet
+//!  connection from the peer's host       ─► reset  } if no living peer
+//!  connection that the host begins later ─► refused } is on that host
 //! ```
 //!
 //! The library takes the end of a connection for a loss of the network, and closes its
-//! part. A connection that waits to be accepted when the filter is set is accepted, and
+//! part. A packet filter in the kernel refuses the later connections. A connection that waits to be accepted when the filter is set is accepted, and
 //! reset before its first request is read. With other providers there is no fence.
 
 use super::sockets::{OpenSocket, open_sockets};
@@ -28,7 +27,7 @@ pub(super) struct Fence {
     listener: Option<OpenSocket>,
     /// Whether the filter lets no further ones wait.
     is_filtered: bool,
-    /// Whether the socket was not yet seen without a caller after that.
+    /// Whether connections that came before the filter may still wait there.
     is_draining: bool,
 }
 

@@ -334,8 +334,8 @@ fn a_notice_goes_and_comes_beside_the_packets_where_the_wire_can() {
     wires[0].line().notices = [notice.clone(), other, notice].into();
     assert_eq!(domain.take_notice(0, &mut into), Some((PEER, 4)));
     assert_eq!(&into[..4], b"gone");
-    assert_eq!(domain.take_notice(0, &mut into), None, "a stray");
-    assert_eq!(domain.take_notice(0, &mut into[..2]), Some((PEER, 2)));
+    assert_eq!(domain.take_notice(0, &mut into[..2]), Some((PEER, 2)), "after a stray");
+    assert_eq!(domain.take_notice(0, &mut into), None);
 }
 
 #[test]
