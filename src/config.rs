@@ -54,7 +54,7 @@ use tsumugi_runtime::variable::{REPORT, TRACE};
 use tsumugi_ult::SuspensionCheck;
 
 pub use tsumugi_runtime::config::{Bind, Chosen, NetworkConfig, NetworkKind, NetworkSleep, Path};
-pub use tsumugi_runtime::variable::NETWORK;
+pub use tsumugi_runtime::variable::{MAIN_STACK, NETWORK, ULT_STACK};
 
 /// The settings of a rank. Settings that are `None` are chosen at start.
 #[derive(Clone, Debug, Default)]
@@ -233,10 +233,6 @@ fn number(name: &'static str, min: usize, max: usize) -> Result<Option<usize>, C
 
 /// The variable of [`Config::workers`].
 pub const WORKERS: &str = "TSUMUGI_WORKERS";
-/// The variable of [`Config::stack_bytes`].
-pub const ULT_STACK: &str = "TSUMUGI_ULT_STACK_BYTES";
-/// The variable of [`Config::main_stack_bytes`].
-pub const MAIN_STACK: &str = "TSUMUGI_MAIN_STACK_BYTES";
 /// The variable of [`Config::spin`].
 pub const SPIN_ROUNDS: &str = "TSUMUGI_SPIN";
 

@@ -27,6 +27,8 @@ pub fn is_rank() -> bool {
 
 /// `tsumugi run`: starts a program as the ranks of a job and waits for them.
 pub fn run(args: &args::RunArgs) -> Result<String, Failure> {
+    // Each rank would report a value that is not valid.
+    Config::from_env()?;
     let (program, rest) = args.program.split_first().expect("the grammar requires a program");
     let mut launch = Launch::new(args.ranks).program(program, rest).label(args.label);
     for (name, value) in variables(args) {

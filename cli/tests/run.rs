@@ -95,3 +95,17 @@ fn the_first_cause_is_named_once() {
     assert_eq!(lines[2..5], ["saved"; 3]);
     assert_eq!(lines[5], "tsumugi: 3 other ranks ended because of it");
 }
+
+/// A value that each rank would refuse is refused once.
+#[test]
+fn a_bad_variable_is_refused_once() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tsumugi"));
+    let output = command.args(["run", "-n", "3", "true"]).env("TSUMUGI_BIND", "core").output();
+    let output = output.expect("the command starts");
+    let said = text(&output.stderr);
+    assert_eq!(
+        (output.status.code(), said.matches("TSUMUGI_BIND").count()),
+        (Some(1), 1),
+        "{said}"
+    );
+}
