@@ -99,7 +99,7 @@ process_of() {
     local path
     while kill -0 "$launcher" 2>/dev/null; do
         for path in $(grep -lzx "TSUMUGI_RANK=$1" /proc/[0-9]*/environ 2>/dev/null); do
-            if grep -qzx "TSUMUGI_KILLS=$name" "$path" 2>/dev/null; then
+            if grep -qzx "TSUMUGI_TEST_KILLS=$name" "$path" 2>/dev/null; then
                 path=${path#/proc/}
                 echo "${path%/environ}"
                 return
@@ -120,7 +120,7 @@ starts() {
         from='tsumugi: host 10\.95\.0\.[123]'
     fi
     what="rank $victim of $ranks on $nodes nodes $delay ms after its start"
-    TSUMUGI_KILLS=$name timeout -k 5 120 \
+    TSUMUGI_TEST_KILLS=$name timeout -k 5 120 \
         "$tsumugi" run "${hosts[@]}" -n "$ranks" "$job" --role mourn >"$log" 2>&1 &
     launcher=$!
     pid=$(process_of "$victim")

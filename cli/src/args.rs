@@ -9,6 +9,7 @@ use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
+use tsumugi::KnobGroup;
 use tsumugi_core::quantity;
 use tsumugi_core::wait::DoorbellSet;
 
@@ -81,9 +82,13 @@ pub struct InfoArgs {
     /// Show the bytes of each table, for this job and for a thousand and a million ranks
     #[arg(long)]
     pub memory: bool,
-    /// Show every environment variable, its default and its value for this job
-    #[arg(long)]
-    pub config: bool,
+    /// Show every environment variable, its default and its value for this job; with a
+    /// group, those of this group
+    #[arg(long, value_name = "GROUP", num_args = 0..=1, value_parser = knob_group)]
+    pub config: Option<Option<KnobGroup>>,
+    /// Print JSON: of the variables, or of the machine
+    #[arg(long, conflicts_with_all = ["memory", "space"])]
+    pub json: bool,
     /// Show the pages, huge pages and copies that the system gives to two ranks
     #[arg(long)]
     pub space: bool,
@@ -281,6 +286,12 @@ fn variable(word: &str) -> Result<(String, OsString), String> {
     }
 }
 
+fn knob_group(word: &str) -> Result<KnobGroup, String> {
+    let found = KnobGroup::ALL.into_iter().find(|group| group.name() == word);
+    let names = || KnobGroup::ALL.map(KnobGroup::name).join(", ");
+    found.ok_or_else(|| format!("expected a group: {}", names()))
+}
+
 fn operations(word: &str) -> Result<u64, String> {
     within(word, "operations", OPERATIONS_MAX)
 }
@@ -373,6 +384,7 @@ mod tests {
             ("tsumugi run -n 2 --env =x prog", "'=x'", "letters, digits"),
             ("tsumugi run -n 2 --env TSUMUGI_TEST_UNSET prog", "UNSET", "is not set here"),
             ("tsumugi run -n 2 --bind core prog", "'core'", "cores, none, auto"),
+            ("tsumugi info --config thread", "'thread'", "ranks, threads, memory"),
             ("tsumugi bench message --state nearer", "'nearer'", "'near' or 'far'"),
             ("tsumugi bench rma --ops 0", "'0'", "operations must be at least 1"),
             ("tsumugi bench rma --ops 99999999999999999999", "'99999999999999999999'", ""),

@@ -365,6 +365,16 @@ fn the_machine_is_described() {
     for what in ["TSUMUGI_WORKERS", "TSUMUGI_PVAS_BASE", "7 ranks", "1,000,000", "total"] {
         assert!(shown(&output).contains(what), "{what} in {}", shown(&output));
     }
+    let output = tsumugi(&["info", "--config", "limits", "--json"]);
+    let limits: serde_json::Value = serde_json::from_str(&shown(&output)).unwrap();
+    let names: Vec<_> = limits
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|knob| knob["name"].as_str().unwrap().to_owned())
+        .collect();
+    let limits = ["BOOT", "SILENCE", "GRACE"].map(|stem| format!("TSUMUGI_{stem}_TIMEOUT"));
+    assert_eq!(names, limits);
     // A job of many nodes is described by its memory alone.
     let output = tsumugi(&["info", "--memory", "--ranks", "1000000"]);
     assert!(output.status.success(), "{}", said(&output));

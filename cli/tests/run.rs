@@ -109,3 +109,14 @@ fn a_bad_variable_is_refused_once() {
         "{said}"
     );
 }
+
+#[test]
+fn a_misspelt_variable_is_reported_by_one_rank() {
+    let own = env!("CARGO_BIN_EXE_tsumugi");
+    let mut command = Command::new(own);
+    let words = ["run", "-n", "2", own, "demo", "--ults", "3"];
+    let output = command.args(words).env("TSUMUGI_WORKRES", "2").output();
+    let said = text(&output.expect("the command starts").stderr);
+    assert_eq!(said.matches("TSUMUGI_WORKRES").count(), 1, "{said}");
+    assert!(said.contains("did you mean TSUMUGI_WORKERS?"), "{said}");
+}

@@ -66,12 +66,20 @@ pub fn time(text: &str) -> Option<Duration> {
 
 /// The word of `choices` that a misspelt word most likely means: at most a third of its
 /// letters differ, counting a missing, a wrong, an additional and two swapped letters as
-/// one each (Damerau 1964). Words are ASCII; of long ones only the first letters count.
-pub fn nearest<'a>(word: &str, choices: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+/// one each (Damerau 1964). Else the only word that has the same beginning, up to the last
+/// underscore. Words are ASCII; of long ones only the first letters count.
+pub fn nearest<'a, I>(word: &str, choices: I) -> Option<&'a str>
+where
+    I: IntoIterator<Item = &'a str, IntoIter: Clone>,
+{
+    let choices = choices.into_iter();
     let limit = word.len().div_ceil(3).min(4);
-    let scored = choices.into_iter().map(|choice| (distance(word, choice), choice));
+    let scored = choices.clone().map(|choice| (distance(word, choice), choice));
     let best = scored.filter(|(distance, _)| *distance <= limit).min_by_key(|it| it.0);
-    best.map(|(_, choice)| choice)
+    let begins = word.rfind('_').map_or(word, |end| &word[..end]);
+    let mut alike = choices.filter(|choice| begins.len() > 3 && choice.starts_with(begins));
+    let only = alike.next().filter(|_| alike.next().is_none());
+    best.map(|(_, choice)| choice).or(only)
 }
 
 /// The number of single changes that make one word the other.
@@ -200,10 +208,13 @@ mod tests {
             ("TSUMUGI_WORKER", Some("TSUMUGI_WORKERS")),
             ("TSUMUGI_HEEP_BYTS", Some("TSUMUGI_HEAP_BYTES")),
             ("TSUMUGI_BOUND", Some("TSUMUGI_BIND")),
+            ("TSUMUGI_HEAP_KILOBYTES_AND_MORE", None),
             ("TSUMUGI_QWERTZ_UIOP", None),
         ] {
             assert_eq!(nearest(word, known), neighbour, "{word}");
         }
+        assert_eq!(nearest("GRACE_MS", ["GRACE_TIMEOUT", "WORKERS"]), Some("GRACE_TIMEOUT"));
+        assert_eq!(nearest("STACK_KB", ["STACK_BYTES_A", "STACK_BYTES_B"]), None);
         assert_eq!(nearest("drect", ["direct", "delegate", "offload"]), Some("direct"));
         assert_eq!(
             (distance("", "abc"), distance("abc", "abc"), distance("abc", "acb")),

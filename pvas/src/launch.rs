@@ -16,7 +16,7 @@
 //!  1 s     SIGKILL, also to the processes that the ranks have started
 //! ```
 //!
-//! (0.3 s is the default of `TSUMUGI_GRACE_MS`; SIGKILL comes 0.7 s later.) A rank
+//! (0.3 s is the default of `TSUMUGI_GRACE_TIMEOUT`; SIGKILL comes 0.7 s later.) A rank
 //! that learns of the death and ends by itself in that time gets no signal.
 //!
 //! A [`part`](Launch::part) of a job, of which the other ranks are started

@@ -433,7 +433,7 @@ fn calls_to_a_killed_rank_end() {
 
 /// For jobs whose surviving ranks end by themselves after a death: the launcher does not
 /// end them before, however busy the machine is.
-pub const LONG_GRACE: (&str, &str) = ("TSUMUGI_GRACE_MS", "200000");
+pub const LONG_GRACE: (&str, &str) = ("TSUMUGI_GRACE_TIMEOUT", "200s");
 
 /// The number of ranks that have ended with an error that another rank has died. At least
 /// one of the errors names `victim`; the others may name a survivor that ended earlier.

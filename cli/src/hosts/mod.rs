@@ -86,7 +86,7 @@ pub fn run(args: &args::RunArgs) -> Result<String, Failure> {
     }
     let relay = Relay::of_streams(streams)
         .map_err(failed("the thread for the output of ranks cannot be started"))?;
-    let grace = Duration::from_millis(config.grace_ms.into());
+    let grace = config.grace;
     let verdict = CauseFinder::default();
     let mut watch = AgentWatch {
         remotes: &mut remotes,

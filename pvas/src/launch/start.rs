@@ -13,7 +13,6 @@ use crate::space::Files;
 use crate::sys;
 use std::fs::File;
 use std::io;
-use std::time::Duration;
 use tsumugi_core::excerpt::Excerpt;
 use tsumugi_core::mem::Rank;
 
@@ -57,7 +56,7 @@ impl Launch {
             Some(_) => (None, Vec::new()),
         };
         let signals = self.forward_signals.then(Signals::catch).transpose()?;
-        let grace = Duration::from_millis(config.grace_ms.into());
+        let grace = config.grace;
         let losses = self
             .part
             .is_some()

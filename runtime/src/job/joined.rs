@@ -60,6 +60,11 @@ impl JoinedJob {
         self.member.space().size()
     }
 
+    /// This process's rank.
+    pub fn rank(&self) -> Rank {
+        self.member.rank()
+    }
+
     /// Joins the job that the environment describes.
     pub fn join(config: &JobConfig<'_>) -> Result<Self, Error> {
         if attach::is_watched() {
@@ -197,7 +202,7 @@ impl JoinedJob {
 }
 
 fn grace(config: &JobConfig<'_>) -> Duration {
-    Duration::from_millis(config.space.grace_ms.into())
+    config.space.grace
 }
 
 /// Starts the failure detector for the node's other ranks, and for deaths that
