@@ -55,7 +55,7 @@ use tsumugi_runtime::variable::{REPORT, TRACE};
 use tsumugi_ult::SuspensionCheck;
 
 pub use tsumugi_runtime::config::{Bind, Chosen, NetworkConfig, NetworkKind, NetworkSleep, Path};
-pub use tsumugi_runtime::variable::NETWORK;
+pub use tsumugi_runtime::variable::{MAIN_STACK, NETWORK, ULT_STACK};
 
 /// The settings of a rank. Settings that are `None` are chosen at start.
 #[derive(Clone, Debug, Default)]
@@ -247,10 +247,6 @@ fn number(name: &'static str, min: usize, max: usize) -> Result<Option<usize>, C
 pub const RANKS: &str = "TSUMUGI_RANKS";
 /// The variable of [`Config::workers`].
 pub const WORKERS: &str = "TSUMUGI_WORKERS";
-/// The variable of [`Config::stack_bytes`].
-pub const ULT_STACK: &str = "TSUMUGI_ULT_STACK_BYTES";
-/// The variable of [`Config::main_stack_bytes`].
-pub const MAIN_STACK: &str = "TSUMUGI_MAIN_STACK_BYTES";
 /// The variable of [`Config::spin`].
 pub const SPIN_ROUNDS: &str = "TSUMUGI_SPIN";
 

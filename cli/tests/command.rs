@@ -99,7 +99,8 @@ fn the_demo_is_a_rank_of_any_job() {
     let said = said(&output);
     assert_eq!((output.status.code(), said.matches("pyhton3").count()), (Some(2), 1), "{said}");
     assert_eq!(said.matches("exited with code 2").count(), 1, "{said}");
-    assert_eq!(said.lines().count(), 3, "{said}");
+    assert!(said.ends_with("\ntsumugi: 2 other ranks ended because of it\n"), "{said}");
+    assert_eq!(said.lines().count(), 4, "{said}");
 }
 
 #[test]

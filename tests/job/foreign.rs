@@ -110,7 +110,7 @@ pub fn ranks_of_several_nodes_are_one_job() {
 /// A completion callback panics on the thread that polls the network.
 pub fn the_network_outlives_a_callback_that_panics() {
     let Some(text) = on_two_nodes(2, "callback-panics", "called") else { return };
-    let told = "tsumugi: a completion callback panicked: a callback has had enough";
+    let told = ": a completion callback panicked: a callback has had enough";
     assert_eq!(text.matches(told).count(), 2, "{text}");
 }
 
