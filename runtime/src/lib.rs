@@ -43,5 +43,5 @@ mod planted;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 
-pub use error::{Error, MessageError, NoNetwork};
+pub use error::{ArrayError, Error, MessageError, NoNetwork, WindowError};
 pub use handle::RankHandle;
