@@ -66,7 +66,7 @@ mod planted;
 #[cfg(test)]
 mod tests;
 
-pub use adopted::{Adopted, Foreign};
+pub use adopted::{Adoptable, Adopted};
 pub use array::GlobalArray;
 pub use comm::Comm;
 pub use config::{Bind, Chosen, Config, NetworkConfig, NetworkKind, NetworkSleep, Path};
@@ -152,4 +152,4 @@ pub use tsumugi_core::signal::Until;
 pub use tsumugi_pvas as pvas;
 pub use tsumugi_pvas::GlobalHeap;
 pub use tsumugi_ult as ult;
-pub use tsumugi_ult::JoinHandle;
+pub use tsumugi_ult::{JoinError, JoinHandle};

@@ -260,7 +260,7 @@ fn meet(rt: &Runtime) -> Result<(), Error> {
 fn crowded(rt: &Runtime) -> Result<(), Error> {
     say("working");
     let open = || std::fs::read_dir("/proc/self/fd").map(Iterator::count);
-    while rt.rank() == Rank(1) && open().map_err(Error::program)? < 1500 {
+    while rt.rank() == Rank(1) && open().map_err(Error::other)? < 1500 {
         thread::sleep(Duration::from_millis(10));
     }
     rt.barrier()?;

@@ -5,6 +5,7 @@ use tsumugi_core::mem::Rank;
 
 /// Why a message was not sent or received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum MessageError {
     /// The message is longer than the buffer. Its beginning is in the buffer, and
     /// the rest is lost; the sender is not notified.
