@@ -24,8 +24,11 @@
 //! Progress: blocking; 2 (P - 1) notifications, depth log8 P.
 //!
 //! If all ranks are on one node, they use a barrier with counters: [`NodeBarrier`].
+//!
+//! Collectives of any group, on any bytes, are schedules of messages: [`schedule`].
 
 mod node_barrier;
+pub mod schedule;
 mod tree;
 
 pub use node_barrier::{BarrierMemory, NodeBarrier};
