@@ -69,7 +69,8 @@ struct Levels {
 }
 
 impl CollThresholds {
-    /// The thresholds of ranks of one node, as `tsumugi bench collective` measures them.
+    /// Thresholds for ranks of one node, in the ranges of the papers named in this folder.
+    /// They were not measured here.
     pub const DEFAULT: Self = Self {
         broadcast_spread_from: 64 << 10,
         broadcast_chain_from: 1 << 20,

@@ -50,6 +50,8 @@ impl Exchange {
                     // input and output.
                     unsafe { buffers.target(to).copy_from(buffers.source(from), from.len) };
                 }
+                // A barrier reduces no bytes.
+                CollStep::Combine { from, .. } if from.len == 0 => {}
                 CollStep::Combine { from, into, order } => {
                     let combine = combine.expect("a reduction has an operation");
                     combine(buffers.source(from), buffers.target(into), from.len, order);
@@ -147,10 +149,11 @@ impl Exchange {
     /// Ends the collective after a message that failed.
     fn failed(&mut self, group: &GroupHandle, error: MessageError) {
         self.machine.handle_ended();
-        let lost = match error {
+        // The first rank that has died: others may have ended because of that.
+        let lost = group.service().lost().or(match error {
             MessageError::PeerLost { rank } => Some(rank),
-            _ => group.service().lost(),
-        };
+            _ => None,
+        });
         self.machine.handle_lost(lost.unwrap_or(group.service().member().rank()));
         if lost.is_none() {
             self.error = Some(Error::Message(error));
