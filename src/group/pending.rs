@@ -9,13 +9,13 @@ use std::marker::PhantomData;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use tsumugi_core::coll::schedule::{Blocks, BufferSpan, CollBuffer, CollPlan};
-use tsumugi_runtime::service::collectives::{Begun, CollBuffers, CombineFn, Parts};
+use tsumugi_runtime::service::collectives::{CollBuffers, CombineFn, Parts, StartedCollective};
 
 /// A collective that has begun. It goes on while the program does other things, also if
 /// this is dropped; its result is waited for, awaited, or looked for.
 #[must_use = "a collective that fails says so by its result"]
 pub struct Pending<T: Plain> {
-    begun: Begun,
+    begun: StartedCollective,
     values: PhantomData<Vec<T>>,
 }
 

@@ -22,11 +22,13 @@ mod buffers;
 mod contexts;
 mod broken;
 mod service;
-mod exchange;
 mod group;
+mod exchange;
+mod run;
+mod split;
 mod begun;
 
-pub use begun::{Begun, Parts};
+pub use begun::{Parts, StartedCollective};
 pub use buffers::{CollBuffers, Combine, CombineFn};
 pub use group::GroupHandle;
 pub use service::Collectives;

@@ -17,7 +17,7 @@ use tsumugi_ult::Here;
 /// A collective under way. Dropped early, it goes on to its end, because the other
 /// members wait for this rank.
 #[must_use = "a collective that fails says so by its result"]
-pub struct Begun(Arc<Shared>);
+pub struct StartedCollective(Arc<Shared>);
 
 /// What a collective under way owns.
 pub struct Parts {
@@ -31,19 +31,19 @@ pub struct Parts {
 
 struct Shared {
     group: GroupHandle,
-    work: Mutex<Work>,
+    work: Mutex<Driving>,
     end: Mutex<End>,
 }
 
 /// What the thread that moves the collective uses.
-struct Work {
+struct Driving {
     exchange: Exchange,
     buffers: CollBuffers,
     parts: Option<Parts>,
 }
 
 // SAFETY: the pointers are to memory that `parts` keeps, which any thread may use.
-unsafe impl Send for Work {}
+unsafe impl Send for Driving {}
 
 impl fmt::Debug for Parts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -76,17 +76,17 @@ impl GroupHandle {
         plan: CollPlan,
         buffers: CollBuffers,
         parts: Parts,
-    ) -> Result<Begun, Error> {
+    ) -> Result<StartedCollective, Error> {
         self.service().check()?;
         let exchange = Exchange::new(plan, self.next());
-        let work = Work { exchange, buffers, parts: Some(parts) };
+        let work = Driving { exchange, buffers, parts: Some(parts) };
         let (work, end) = (Mutex::new(work), Mutex::default());
         let shared = Arc::new(Shared { group: self.clone(), work, end });
         shared.advance();
         if !shared.has_ended() {
             self.service().drive(shared.clone());
         }
-        Ok(Begun(shared))
+        Ok(StartedCollective(shared))
     }
 }
 
@@ -99,7 +99,7 @@ impl Shared {
 impl Driven for Shared {
     fn advance(&self) -> bool {
         let Ok(mut work) = self.work.try_lock() else { return false };
-        let Work { exchange, buffers, parts: Some(parts) } = &mut *work else { return false };
+        let Driving { exchange, buffers, parts: Some(parts) } = &mut *work else { return false };
         let mut any = false;
         let result = loop {
             let tables = CollTables {
@@ -133,7 +133,7 @@ impl Driven for Shared {
     }
 }
 
-impl Begun {
+impl StartedCollective {
     /// Whether the collective has ended; moves it on if it has not. Never waits.
     pub fn is_done(&self) -> bool {
         self.0.has_ended() || {
@@ -181,7 +181,7 @@ impl Begun {
     }
 }
 
-impl Future for Begun {
+impl Future for StartedCollective {
     type Output = Result<Box<dyn Any + Send>, Error>;
 
     /// # Panics
@@ -202,8 +202,8 @@ impl Future for Begun {
 /// How often a waiter looks before it sleeps.
 const LOOKS: u32 = 16;
 
-impl fmt::Debug for Begun {
+impl fmt::Debug for StartedCollective {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Begun({:?})", self.0.group)
+        write!(f, "StartedCollective({:?})", self.0.group)
     }
 }
