@@ -2,6 +2,7 @@
 
 use crate::affinity;
 use crate::config::Chosen;
+use crate::host_operations::HostTables;
 use crate::net::NetLayer;
 use crate::node_queue::NodeQueue;
 use crate::service::am::Am;
@@ -179,6 +180,11 @@ impl RankNode {
     /// Handles the change of a word under `key` by another node.
     pub(crate) fn rang(&self, key: RegionKey) {
         self.any(|service| service.rang(key));
+    }
+
+    /// The operations in flight that no engine carries out.
+    pub(crate) fn host(&self) -> &HostTables {
+        self.messages.host().tables()
     }
 
     pub(crate) fn waiters(&self) -> &Waiters {
