@@ -26,7 +26,7 @@
 //! | [`Shared`], [`Exposed`], [`Buffer`] | registered memory |
 //! | [`Adopted`] | memory from elsewhere, which the network's device may use |
 //! | [`Runtime::get`] and similar | one-sided operations |
-//! | [`Runtime::try_get`], [`Status`] | operations that own their buffer until they end |
+//! | [`Runtime::ops`], [`deferred`] | operations as values: waited for, awaited, tried, or given a function |
 //! | [`Runtime::comm`], [`comm`] | messages: send and receive |
 //! | [`Runtime::call`], [`Runtime::handler`] | functions of other ranks |
 //! | [`Runtime::global`], [`global`] | addresses that name a byte of any rank, and copies between any two |
@@ -48,9 +48,9 @@ mod knob;
 mod runtime;
 mod memory;
 mod adopted;
-pub mod comm;
 mod ops;
-mod flight;
+pub mod deferred;
+pub mod comm;
 pub mod lock;
 pub mod window;
 pub mod array;
@@ -67,6 +67,7 @@ pub use adopted::{Adopted, Foreign};
 pub use array::GlobalArray;
 pub use comm::Comm;
 pub use config::{Bind, Chosen, Config, NetworkConfig, NetworkKind, NetworkSleep, Path};
+pub use deferred::{Busy, Deferred, InFlight, Status};
 pub use global::{Global, GlobalAddr, GlobalBlock, GlobalPtr};
 pub use knob::Knob;
 pub use ledger::{Beside, InUse, Ledger, Table, Unit};
@@ -88,7 +89,7 @@ pub use tsumugi_backends::boot;
 
 pub use tsumugi_core::am::{CallError, Message, SendError};
 pub use tsumugi_core::coll::CollError;
-pub use tsumugi_core::completion::{Busy, Outcome, Status, Ticket, Why};
+pub use tsumugi_core::completion::{Outcome, Why};
 pub use tsumugi_core::mem::{AddrError, Agent, Overflow, Plain, Rank, Remote, RemoteAddr, Word};
 pub use tsumugi_core::signal::Until;
 pub use tsumugi_pvas as pvas;

@@ -28,6 +28,7 @@ mod awaited;
 #[path = "../../tests/job/global.rs"]
 mod global;
 mod cut_off;
+mod deferred;
 mod given_up;
 mod held;
 mod ids;
