@@ -73,6 +73,7 @@ mod buffer;
 mod carried;
 mod status;
 mod word;
+mod until;
 mod steps;
 mod view;
 
@@ -83,5 +84,6 @@ pub use carried::Carried;
 pub(crate) use carried::{OfRank, Steps, carry_out};
 pub use status::{Busy, Status};
 pub use steps::{Barrier, PutSignal};
+pub use until::WaitUntil;
 pub use view::Ops;
 pub use word::{Loaded, Nothing, OnWord};

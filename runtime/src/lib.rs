@@ -40,6 +40,7 @@ mod progress_thread;
 mod handle;
 pub mod route;
 pub mod carried;
+pub mod signal_wait;
 pub mod job;
 pub mod start;
 #[cfg(all(test, any(tsumugi_asan, tsumugi_tsan)))]

@@ -4,9 +4,10 @@ use super::begin::Deferred;
 use super::buffer::OnBuffer;
 use super::carried::{Carried, carry_out};
 use super::steps::{Barrier, PutSignal};
+use super::until::WaitUntil;
 use super::word::{Loaded, Nothing, OnWord};
 use crate::ops::{bits_of, signal_op, width_of};
-use crate::{Buffer, Plain, Remote, Runtime, Signal, Word};
+use crate::{Buffer, Plain, Remote, Runtime, Signal, Until, Word};
 use std::fmt;
 use tsumugi_core::mem::Width;
 use tsumugi_core::op::{Kind, Op};
@@ -164,6 +165,13 @@ impl<'a> Ops<'a> {
     ) -> Deferred<Carried<'a, Runtime, PutSignal<T>>> {
         buf.assert_of(self.runtime);
         carry_out(self.runtime, PutSignal { to, buf, at, signal })
+    }
+
+    /// Waits until a word of this rank's own memory satisfies `until`, as
+    /// [`Runtime::wait_until`]. The result is the value that did. A wait that is dropped
+    /// in flight ends.
+    pub fn wait_until(self, word: Remote<u64>, until: Until) -> Deferred<WaitUntil<'a>> {
+        Deferred::new(WaitUntil { runtime: self.runtime, word, until })
     }
 
     /// Waits for all ranks, as [`Runtime::barrier`]. The result is `Result<(), Error>`. A

@@ -75,6 +75,7 @@ pub fn play(rt: &Runtime) -> Result<(), Error> {
         barrier(rt, way)?;
         array(rt, way)?;
         messages(rt, way)?;
+        wait_until(rt, way)?;
     }
     Ok(())
 }
@@ -236,4 +237,29 @@ where
     assert!(values.iter().all(|value| *value == from.0 as u8));
     sender.join().expect("no ULT panics")?;
     Ok(())
+}
+
+/// Waits that are over at once, that a signal ends, and that are dropped.
+fn wait_until(rt: &Runtime, way: Use) -> Result<(), Error> {
+    let (ops, own, peer) = (rt.ops(), rt.rank(), next(rt));
+    let words = rt.share::<u64>(3)?;
+    let word = words.at(own, 1);
+    assert_eq!(way.of(ops.wait_until(word, Until::Equal(0))), Ok(0));
+    for round in 1..=3 {
+        let dropped = ops.wait_until(word, Until::AtLeast(100)).try_begin();
+        rt.barrier()?;
+        let at = words.at(peer, 1);
+        let signals = rt.spawn(move |rt| {
+            for _ in 0..5 {
+                ult::yield_now();
+            }
+            rt.signal(at, Signal::Add(1))
+        });
+        assert_eq!(way.of(ops.wait_until(word, Until::AtLeast(round))), Ok(round), "{way:?}");
+        signals.join().expect("no ULT panics")?;
+        drop(dropped);
+    }
+    let elsewhere = way.of(ops.wait_until(words.at(peer, 1), Until::Equal(0)));
+    assert!(elsewhere.is_err(), "{elsewhere:?}");
+    rt.barrier()
 }
