@@ -149,7 +149,8 @@ impl RankNode {
     }
 
     /// Opens the global memory. Returns the driver that was there first.
-    pub fn open_global(&self, driver: GlobalDriver) -> &Arc<GlobalDriver> {
+    pub fn open_global(&self, mut driver: GlobalDriver) -> &Arc<GlobalDriver> {
+        driver.share_host(self.messages.host());
         self.global.get_or_init(|| Arc::new(driver))
     }
 

@@ -5,8 +5,10 @@ use super::api;
 use api::array::{ArrayError, Dealt, Directory};
 use api::comm::Owned;
 use api::deferred::Begin;
+use api::global::{Change, Copy};
 use api::{AddrError, Deferred, Error, MessageError, Rank, Runtime, Signal, Status, Until, ult};
 use std::sync::mpsc;
+use tsumugi_core::op::Kind;
 
 /// The ways to use an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +78,7 @@ pub fn play(rt: &Runtime) -> Result<(), Error> {
         array(rt, way)?;
         messages(rt, way)?;
         wait_until(rt, way)?;
+        global(rt, way)?;
     }
     Ok(())
 }
@@ -261,5 +264,42 @@ fn wait_until(rt: &Runtime, way: Use) -> Result<(), Error> {
     }
     let elsewhere = way.of(ops.wait_until(words.at(peer, 1), Until::Equal(0)));
     assert!(elsewhere.is_err(), "{elsewhere:?}");
+    rt.barrier()
+}
+
+/// Operations on global memory that have begun: awaited, looked for, called back.
+fn global(rt: &Runtime, way: Use) -> Result<(), Error> {
+    let global = rt.global()?;
+    let words = global.expose::<u64>(4)?;
+    let all = rt.gather(words.at(0).addr().to_bits())?;
+    let peer = global.pointer::<u64>(all[next(rt).0 as usize]);
+    let end = |operation: api::global::Operation| match way {
+        Use::Wait => operation.wait(),
+        Use::Await => ult::block_on(operation),
+        Use::Try => {
+            while !operation.has_ended() {
+                ult::yield_now();
+            }
+            operation.wait()
+        }
+        Use::Then => {
+            let (tell, told) = mpsc::channel();
+            assert!(operation.then(move |result| drop(tell.send(result))).is_ok());
+            loop {
+                match told.try_recv() {
+                    Ok(result) => return result,
+                    Err(_) => ult::yield_now(),
+                }
+            }
+        }
+    };
+    let add = Change::atomic(Kind::FetchAdd, peer.addr(), 5u64);
+    assert_eq!(end(global.begin(add)), Ok(0), "{way:?}");
+    assert_eq!(end(global.begin(add)), Ok(5));
+    let (to, from) = (global.index(words.at(0), 2)?.addr(), peer.addr());
+    assert_eq!(end(global.begin(Copy::new(to, from, 8))), Ok(0));
+    assert_eq!(global.get(global.index(words.at(0), 2)?)?, 10);
+    let beyond = end(global.begin(Copy::new(to, from, 1 << 20)));
+    assert!(matches!(beyond, Err(AddrError::OutOfRange { .. })), "{beyond:?}");
     rt.barrier()
 }
