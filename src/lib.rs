@@ -27,7 +27,7 @@
 //! | [`Shared`], [`Exposed`], [`Buffer`] | registered memory |
 //! | [`Adopted`] | memory from elsewhere, which the network's device may use |
 //! | [`Runtime::get`] and similar | one-sided operations |
-//! | [`Runtime::try_get`], [`Status`] | operations that own their buffer until they end |
+//! | [`Runtime::ops`], [`deferred`] | operations as values: waited for, awaited, tried, or given a function |
 //! | [`Runtime::comm`], [`comm`] | messages: send and receive |
 //! | [`Runtime::world`], [`group`] | groups of ranks, and collectives: broadcast, reduce, gather, scan, ... |
 //! | [`Runtime::call`], [`Runtime::handler`] | functions of other ranks |
@@ -50,10 +50,10 @@ mod knob;
 mod runtime;
 mod memory;
 mod adopted;
+mod ops;
+pub mod deferred;
 pub mod comm;
 pub mod group;
-mod ops;
-mod flight;
 pub mod lock;
 pub mod window;
 pub mod array;
@@ -72,6 +72,7 @@ pub use adopted::{Adoptable, Adopted};
 pub use array::GlobalArray;
 pub use comm::Comm;
 pub use config::{Bind, Chosen, Config, NetworkConfig, NetworkKind, NetworkSleep, Path};
+pub use deferred::{Busy, Deferred, InFlight, Status};
 pub use global::{Global, GlobalAddr, GlobalBlock, GlobalPtr};
 pub use group::Group;
 pub use knob::{Knob, KnobGroup};
@@ -149,7 +150,7 @@ pub use tsumugi_backends::boot;
 
 pub use tsumugi_core::am::{CallError, Message, SendError};
 pub use tsumugi_core::coll::CollError;
-pub use tsumugi_core::completion::{Busy, Outcome, Status, Ticket, Why};
+pub use tsumugi_core::completion::{Outcome, Why};
 pub use tsumugi_core::mem::{AddrError, Agent, Overflow, Plain, Rank, Remote, RemoteAddr, Word};
 pub use tsumugi_core::signal::Until;
 pub use tsumugi_pvas as pvas;

@@ -113,6 +113,10 @@ impl RankHandle {
         &self.node
     }
 
+    pub(crate) fn shared_node(&self) -> &Arc<RankNode> {
+        &self.node
+    }
+
     /// The active messages of this rank.
     #[inline]
     pub fn am(&self) -> &Am {

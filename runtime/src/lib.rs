@@ -32,6 +32,9 @@ mod deadline;
 mod cas_loop;
 pub mod lasting;
 mod engine_call;
+mod completion_memory;
+mod block_pool;
+pub mod host_operations;
 pub mod node_queue;
 pub mod leaked_slice;
 mod endpoint_card;
@@ -45,6 +48,8 @@ mod node_barrier;
 mod progress_thread;
 mod handle;
 pub mod route;
+pub mod carried;
+pub mod signal_wait;
 pub mod job;
 pub mod start;
 #[cfg(all(test, any(tsumugi_asan, tsumugi_tsan)))]

@@ -2,6 +2,7 @@
 
 use crate::affinity;
 use crate::config::Chosen;
+use crate::host_operations::HostTables;
 use crate::net::NetLayer;
 use crate::node_queue::NodeQueue;
 use crate::service::am::Am;
@@ -161,7 +162,8 @@ impl RankNode {
     }
 
     /// Opens the global memory. Returns the driver that was there first.
-    pub fn open_global(&self, driver: GlobalDriver) -> &Arc<GlobalDriver> {
+    pub fn open_global(&self, mut driver: GlobalDriver) -> &Arc<GlobalDriver> {
+        driver.share_host(self.messages.host());
         self.global.get_or_init(|| Arc::new(driver))
     }
 
@@ -194,6 +196,11 @@ impl RankNode {
     /// Handles the change of a word under `key` by another node.
     pub(crate) fn rang(&self, key: RegionKey) {
         self.any(|service| service.rang(key));
+    }
+
+    /// The operations in flight that no engine carries out.
+    pub(crate) fn host(&self) -> &HostTables {
+        self.messages.host().tables()
     }
 
     pub(crate) fn waiters(&self) -> &Waiters {

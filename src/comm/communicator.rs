@@ -325,6 +325,10 @@ impl Comm {
         }
     }
 
+    pub(super) fn context(&self) -> u16 {
+        self.context
+    }
+
     pub(super) fn messages(&self) -> &Arc<Messages> {
         self.runtime.handle().messages()
     }

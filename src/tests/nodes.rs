@@ -30,6 +30,7 @@ mod collectives;
 #[path = "../../tests/job/global.rs"]
 mod global;
 mod cut_off;
+mod deferred;
 mod given_up;
 mod held;
 mod ids;

@@ -46,12 +46,8 @@ fn each_call(rt: &Runtime, part: &str, bufs: &mut dyn FnMut() -> Buffer<u8>) -> 
     rt.put_slice(words.at(rt.rank(), 0), &[7; 64])?;
     let own: Vec<Buffer<u8>> = (0..16).map(|_| rt.buffer(64)).collect::<Result<_, _>>()?;
     let at = words.at(rt.rank(), 0);
-    is_refused(part, || rt.try_get(at, bufs()).map(drop));
-    is_refused(part, || rt.try_put(at, bufs()).map(drop));
-    is_refused(part, || ult::block_on(rt.get_async(at, bufs())));
-    is_refused(part, || ult::block_on(rt.put_async(at, bufs())));
-    is_refused(part, || rt.get_then(at, bufs(), |_| panic!("called back")));
-    is_refused(part, || rt.put_then(at, bufs(), |_| panic!("called back")));
+    is_refused(part, || drop(rt.ops().get_buffer(at, bufs())));
+    is_refused(part, || drop(rt.ops().put_buffer(at, bufs())));
     is_refused(part, || rt.call_buffer(rt.rank(), 1, bufs()));
     assert!(own.iter().all(|buf| buf.iter().all(|byte| *byte == 0)), "an own buffer has changed");
     let mut there = [0; 64];

@@ -23,12 +23,13 @@
 use super::Received;
 use super::post::{Bag, ParcelPost};
 use super::route::on_wire;
-use super::state::{MessageState, Woken, index};
+use super::state::{MessageState, Woken, WokenList, index};
 use super::wire::{MessageLanes, REQUESTS_MAX, carry_out_long};
 use crate::config::Chosen;
 use crate::death::DeathWatch;
 use crate::endpoint_card::EndpointCard;
 use crate::error::{Error, MessageError};
+use crate::host_operations::HostOperations;
 use crate::net::Transport;
 use crate::node_ranks::NodeRanks;
 use crate::peers::Peers;
@@ -73,6 +74,8 @@ pub struct Messages {
     net: Option<(Arc<dyn Transport>, Arc<Bag>)>,
     /// The table of this rank's posted receives, if the design has boards.
     board: Option<Board<'static>>,
+    /// The operations of the rank that the ends of requests may end.
+    host: Arc<HostOperations>,
 }
 
 /// A message that has begun.
@@ -155,7 +158,13 @@ impl Messages {
             kernels,
             net,
             board,
+            host: Arc::default(),
         })
+    }
+
+    /// The operations of the rank that no engine carries out.
+    pub(crate) fn host(&self) -> &Arc<HostOperations> {
+        &self.host
     }
 
     /// Whether the machine still keeps the request's result.
@@ -276,13 +285,13 @@ impl Messages {
                     if rests { machine.rest(wire) } else { machine.advance(wire) }
                 });
             has_moved |= moved;
-            let mut woken = Woken::new();
+            let mut woken = WokenList::new();
             state.note_ended(&mut woken);
             if std::mem::take(&mut state.has_moved) | moved {
                 while !woken.is_full()
                     && let Some(prober) = state.probers.pop()
                 {
-                    let _ = woken.push(prober);
+                    let _ = woken.push(Woken::Thread(prober));
                 }
             }
             let mut job = state.machine.poll_job();
@@ -291,7 +300,7 @@ impl Messages {
             }
             has_moved = true;
             drop(state);
-            woken.into_iter().for_each(Waker::wake);
+            woken.into_iter().for_each(|woken| self.wake(woken));
             // The parts of a message follow each other at once.
             while let Some(one) = job.take() {
                 if let Some(outcome) = self.carry_out(&one) {
@@ -299,6 +308,15 @@ impl Messages {
                 }
             }
             state = self.lock();
+        }
+    }
+
+    fn wake(&self, woken: Woken) {
+        match woken {
+            Woken::Thread(waker) => waker.wake(),
+            Woken::Host(tag) => {
+                self.host.tables().completions().complete(tag, Ok(0));
+            }
         }
     }
 
