@@ -97,6 +97,11 @@ impl RankHandle {
     fn spawn_for(&self, tag: Tag, run: fn(&RankNode, Tag)) {
         let node = self.shared_node().clone();
         // 24 bytes, for which a ULT's descriptor has room.
+        if self.spawner().worker().is_some() {
+            // The worker's own pool of descriptors, to which ULTs that end return theirs.
+            drop(tsumugi_ult::spawn(move || run(&node, tag)));
+            return;
+        }
         if let Err(run_here) = self.spawner().try_spawn(move || run(&node, tag)) {
             run_here();
         }

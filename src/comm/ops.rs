@@ -118,17 +118,17 @@ impl<'a, B: Owned + Send + 'static, D: EndOf<B>> Begin for OfMessage<'a, B, D> {
 
     fn wait(mut self) -> D::Output {
         let messages = self.comm.messages();
+        let call = self.call();
         // SAFETY: the buffer is owned here until the message has ended; if the ULT is cut
         // off in the call, its frame stays.
-        let result = match self.call() {
-            MessageCall::Send { to, label, at, bytes } => unsafe {
-                let tag = label.tag;
-                messages.send(to, label, at, bytes).map(|()| Received { source: to, tag, bytes })
-            },
-            // SAFETY: the same.
-            MessageCall::Receive { pattern, at, room } => unsafe {
-                messages.receive(pattern, at, room)
-            },
+        let result = unsafe {
+            match call {
+                MessageCall::Send { to, label, at, bytes } => {
+                    let sent = messages.send(to, label, at, bytes);
+                    sent.map(|()| Received { source: to, tag: label.tag, bytes })
+                }
+                MessageCall::Receive { pattern, at, room } => messages.receive(pattern, at, room),
+            }
         };
         D::of((result, self.buf))
     }

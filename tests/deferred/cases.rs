@@ -284,7 +284,9 @@ fn global(rt: &Runtime, way: Use) -> Result<(), Error> {
         }
         Use::Then => {
             let (tell, told) = mpsc::channel();
-            assert!(operation.then(move |result| drop(tell.send(result))).is_ok());
+            assert!(
+                operation.then(move |result| tell.send(result).expect("it is awaited")).is_ok()
+            );
             loop {
                 match told.try_recv() {
                     Ok(result) => return result,

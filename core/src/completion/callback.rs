@@ -11,6 +11,20 @@ pub trait OnEnd: Send + 'static {
     fn ended(self, result: Result<u64, AddrError>);
 }
 
+/// Calls the value of one type whose bytes lie at the pointer.
+pub(super) type RunOwned = unsafe fn(*mut (), Result<u64, AddrError>);
+
+/// Calls the `C` at `at`.
+///
+/// # Safety
+///
+/// `at` points to a `C`, which is not used afterwards.
+pub(super) unsafe fn run_owned<C: OnEnd>(at: *mut (), result: Result<u64, AddrError>) {
+    // SAFETY: the caller's promise.
+    let callback = unsafe { at.cast::<C>().read() };
+    callback.ended(result);
+}
+
 /// A function, and the argument that it gets when an operation has ended.
 #[derive(Clone, Copy, Debug)]
 pub struct Callback {

@@ -1,8 +1,7 @@
 //! The slot of one operation in flight. The module above draws which thread may
 //! access which field.
 
-use super::callback::{Callback, OnEnd};
-use super::table::Completions;
+use super::callback::{Callback, OnEnd, RunOwned, run_owned};
 use super::waiter::SlotWaiter;
 use crate::mem::AddrError;
 use crate::mutate;
@@ -14,8 +13,8 @@ use core::ptr::NonNull;
 /// Largest buffer handle that a ticket can own, and largest callback in a slot.
 pub const BUFFER_BYTES: usize = 48;
 
-/// Calls the callback that lies in the slot of the operation, after it has freed the tag.
-pub(super) type RunOwned = fn(&Completions<'_>, Tag, Result<u64, AddrError>);
+/// The bytes of a buffer or a callback.
+pub(super) type SlotBytes = MaybeUninit<[u64; BUFFER_BYTES / 8]>;
 
 /// A slot: two cache lines, of which the path of a callback by pointer touches the first.
 #[repr(C, align(64))]
@@ -32,8 +31,8 @@ pub(super) enum EndedOperation {
     Stale,
     /// The tag is free already; the caller must call the callback.
     Callback(Callback),
-    /// The caller must call this function, which takes the callback out of the slot.
-    Owned(RunOwned),
+    /// The tag is free already; the caller must call the function with these bytes.
+    Owned(RunOwned, SlotBytes),
     /// The slot is the ticket's now; the caller must wake the waiter.
     Waiting(SlotWaiter),
     /// The ticket was dropped: the caller must drop the buffer and free the tag.
@@ -51,7 +50,7 @@ pub(super) enum Armed {
 
 #[repr(C)]
 struct OwnedBuffer {
-    bytes: MaybeUninit<[u64; BUFFER_BYTES / 8]>,
+    bytes: SlotBytes,
     drop: Option<unsafe fn(*mut ())>,
 }
 
@@ -144,14 +143,13 @@ impl CompletionSlot {
         let Some(was) = self.claim(tag) else { return EndedOperation::Stale };
         if was & CALLBACK != 0 {
             mutate!("completion_free_before_copy": {} => free());
-            return match self.take_waiting() {
-                SlotWaiter::Callback(callback) => {
-                    mutate!("completion_free_before_copy": free() => {});
-                    EndedOperation::Callback(callback)
-                }
-                SlotWaiter::Owned(run) => EndedOperation::Owned(run),
+            let ended = match self.take_waiting() {
+                SlotWaiter::Callback(callback) => EndedOperation::Callback(callback),
+                SlotWaiter::Owned(run) => EndedOperation::Owned(run, self.take_bytes()),
                 _ => unreachable!("{tag:?}: the slot is marked CALLBACK and has no callback"),
             };
+            mutate!("completion_free_before_copy": free() => {});
+            return ended;
         }
         let mut waiting = SlotWaiter::Nobody;
         if was & WAKER != 0 {
@@ -286,6 +284,17 @@ impl CompletionSlot {
         })
     }
 
+    /// Moves the bytes of a callback out. The slot is the caller's.
+    fn take_bytes(&self) -> SlotBytes {
+        self.buffer.with_mut(|buffer| {
+            // SAFETY: the slot is the caller's, as this function demands.
+            unsafe {
+                (*buffer).drop = None;
+                (*buffer).bytes
+            }
+        })
+    }
+
     /// Returns the address of the buffer.
     pub(super) fn buffer(&self) -> NonNull<()> {
         self.buffer.with_mut(|buffer| {
@@ -356,17 +365,6 @@ impl CompletionSlot {
 unsafe impl Sync for CompletionSlot {}
 // SAFETY: the same.
 unsafe impl Send for CompletionSlot {}
-
-/// Takes the callback of type `C` out of the slot, frees the tag, and calls it.
-fn run_owned<C: OnEnd>(table: &Completions<'_>, tag: Tag, result: Result<u64, AddrError>) {
-    mutate!("completion_owned_freed_early": {} => table.free(tag));
-    // SAFETY: `begin_owned` stored this function together with a `C`. The caller has
-    // claimed the slot, so it is the caller's until the tag is free, and no other thread
-    // gets this function.
-    let callback = unsafe { table.slot(tag).take_buffer::<C>() };
-    mutate!("completion_owned_freed_early": table.free(tag) => {});
-    callback.ended(result);
-}
 
 /// Drops the `B` at `buf`.
 ///

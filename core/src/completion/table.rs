@@ -140,7 +140,11 @@ impl<'a> Completions<'a> {
         match slot.end(tag, result, || self.free(tag)) {
             EndedOperation::Stale => return false,
             EndedOperation::Callback(callback) => callback.call(result),
-            EndedOperation::Owned(run) => run(self, tag, result),
+            EndedOperation::Owned(run, mut bytes) => {
+                // SAFETY: `begin_owned` stored the function together with a value of its
+                // type, which was moved to these bytes.
+                unsafe { run(bytes.as_mut_ptr().cast(), result) }
+            }
             EndedOperation::Waiting(waiting) => waiting.wake(),
             EndedOperation::Abandoned => {
                 slot.drop_buffer();

@@ -1,7 +1,6 @@
 //! The waiter of an operation: a callback, a sleeping thread or a task.
 
-use super::callback::Callback;
-use super::slot::RunOwned;
+use super::callback::{Callback, RunOwned};
 use crate::wait::Waker;
 
 /// What waits for the end of the operation.

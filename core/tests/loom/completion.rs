@@ -154,7 +154,7 @@ impl OnEnd for Adds {
 #[test]
 fn a_callback_in_its_slot_is_taken_out_before_the_tag_is_free() {
     let mutants =
-        ["completion_begin_relaxed", "completion_owned_freed_early", "completion_stale_trusted"];
+        ["completion_begin_relaxed", "completion_free_before_copy", "completion_stale_trusted"];
     check(&mutants, || {
         let shared = Shared::new();
         let view = shared.table.view();

@@ -210,14 +210,11 @@ impl Messages {
         place: &mut Option<Under>,
     ) -> Result<Option<Under>, Why> {
         // SAFETY: the caller's promise.
-        let begun = match call {
-            MessageCall::Send { to, label, at, bytes } => unsafe {
-                self.try_send(to, label, at, bytes)
-            },
-            // SAFETY: the same.
-            MessageCall::Receive { pattern, at, room } => unsafe {
-                self.try_receive(pattern, at, room)
-            },
+        let begun = unsafe {
+            match call {
+                MessageCall::Send { to, label, at, bytes } => self.try_send(to, label, at, bytes),
+                MessageCall::Receive { pattern, at, room } => self.try_receive(pattern, at, room),
+            }
         };
         let under = begun?.unwrap_or_else(|error| Under::Ended(Err(error)));
         let Under::Way(request, _) = under else { return Ok(Some(under)) };
