@@ -54,9 +54,12 @@ fn run_and_report<T: Termination + Send, E: From<Error> + Debug + Send>(
         Ok(value) => value.report(),
         Err(error) => {
             // One write, so that the line does not mix with the output of other ranks.
+            let what = format!("{error:?}");
             let line = match own {
-                Some(rank) => format!("{rank}: {error:?}\n"),
-                None => format!("Error: {error:?}\n"),
+                // An `Error` begins with the number itself; an error around it does not.
+                Some(rank) if what.starts_with(&format!("{rank}: ")) => format!("{what}\n"),
+                Some(rank) => format!("{rank}: {what}\n"),
+                None => format!("Error: {what}\n"),
             };
             eprint!("{line}");
             ExitCode::FAILURE

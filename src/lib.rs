@@ -71,7 +71,7 @@ pub use array::GlobalArray;
 pub use comm::Comm;
 pub use config::{Bind, Chosen, Config, NetworkConfig, NetworkKind, NetworkSleep, Path};
 pub use global::{Global, GlobalAddr, GlobalBlock, GlobalPtr};
-pub use knob::Knob;
+pub use knob::{Knob, KnobGroup};
 pub use ledger::{Beside, InUse, Ledger, Table, Unit};
 pub use lock::{LockGuard, SharedLock};
 pub use memory::{Buffer, Exposed, Shared};

@@ -15,6 +15,7 @@ pub use message::MessageError;
 pub use no_network::NoNetwork;
 pub use window::WindowError;
 
+use crate::own_rank::RankPrefix;
 use std::fmt;
 use tsumugi_backends::boot::{CardError, ChooseError};
 use tsumugi_core::am::{CallError, SendError};
@@ -36,7 +37,8 @@ use tsumugi_ult::{JoinError, SpawnError, StartError};
 /// it by `?`.
 ///
 /// `{}` is a whole sentence, with the cause in it; `{:?}` is the same sentence, because this
-/// is what `fn main() -> Result<(), tsumugi::Error>` prints; `{:#?}` shows the variant and
+/// is what `fn main() -> Result<(), tsumugi::Error>` prints, and outside of the job's main
+/// function the number of this rank stands before it, if the job has several ranks. `{:#?}` shows the variant and
 /// its fields. [`source`](std::error::Error::source) returns what the sentence does not
 /// have: the causes of an error that another library has made ([`other`](Self::other)).
 #[non_exhaustive]
@@ -213,6 +215,7 @@ impl std::error::Error for Error {
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !f.alternate() {
+            write!(f, "{}", RankPrefix::of_error())?;
             return fmt::Display::fmt(self, f);
         }
         let one: (&str, &dyn fmt::Debug) = match self {
