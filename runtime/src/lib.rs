@@ -23,7 +23,7 @@
 
 pub mod affinity;
 pub mod variable;
-mod own_rank;
+pub mod own_rank;
 pub mod error;
 pub mod panic;
 pub mod inside;
@@ -52,5 +52,5 @@ mod planted;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 
-pub use error::{Error, MessageError, NoNetwork};
+pub use error::{ArrayError, Error, MessageError, NoNetwork, WindowError};
 pub use handle::RankHandle;
