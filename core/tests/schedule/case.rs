@@ -298,7 +298,7 @@ impl Case {
     pub fn combine(&self, from: &[u8], into: &mut [u8], from_first: bool) {
         assert_eq!(from.len(), into.len());
         for (from, into) in from.chunks_exact(8).zip(into.chunks_exact_mut(8)) {
-            let [a, b] = [&*from, &*into].map(|word| u64::from_ne_bytes(word.try_into().unwrap()));
+            let [a, b] = [from, &*into].map(|word| u64::from_ne_bytes(word.try_into().unwrap()));
             let both = if from_first { self.combined(a, b) } else { self.combined(b, a) };
             into.copy_from_slice(&both.to_ne_bytes());
         }

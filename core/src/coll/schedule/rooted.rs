@@ -88,7 +88,7 @@ impl RootedTree {
         }
     }
 
-    fn to_parent(&self, index: u32) -> Option<(u32, BufferSpan)> {
+    fn with_parent(&self, index: u32) -> Option<(u32, BufferSpan)> {
         let parent = self.at.parent()?;
         let range = self.at.number..self.at.end();
         let is_one = index < self.messages(parent, &range);
@@ -97,7 +97,7 @@ impl RootedTree {
 
     /// The message number `index` of all those to or from children, the largest
     /// subtree first.
-    fn to_children(&self, mut index: u32) -> Option<(u32, BufferSpan)> {
+    fn with_children(&self, mut index: u32) -> Option<(u32, BufferSpan)> {
         for child in (0..self.at.children()).rev() {
             let number = self.at.child(child);
             let range = number..Binomial { number, ..self.at }.end();
@@ -128,16 +128,16 @@ impl RootedTree {
         let into = |(from, into)| CollStep::Receive { from, into };
         let send = |(to, from)| CollStep::Send { to, from };
         match (self.is_scatter, round) {
-            (true, 0) => self.to_parent(index).map(into),
+            (true, 0) => self.with_parent(index).map(into),
             (true, _) | (false, 0) => {
                 let local = self.local();
                 if index == 0 && local.is_some() {
                     return local;
                 }
-                let message = self.to_children(index - u32::from(local.is_some()))?;
+                let message = self.with_children(index - u32::from(local.is_some()))?;
                 Some(if self.is_scatter { send(message) } else { into(message) })
             }
-            (false, _) => self.to_parent(index).map(send),
+            (false, _) => self.with_parent(index).map(send),
         }
     }
 }
