@@ -185,6 +185,9 @@ impl fmt::Display for Error {
             Self::Space(error) => error.fmt(f),
             Self::Boot(error) => error.fmt(f),
             Self::Choose(error) => error.fmt(f),
+            Self::Card { rank, error: error @ CardError::Release { .. } } => {
+                write!(f, "{rank} cannot be in one job with this rank: {error}")
+            }
             Self::Card { rank, error } => {
                 write!(f, "the endpoint information of {rank} is not valid: {error}")
             }

@@ -40,6 +40,7 @@ pub const ALL: &[Case] = cases![
     an_error_of_main_ends_the_job,
     a_stack_overflow_names_the_ult,
     a_stall_is_reported,
+    a_standstill_names_the_barrier_and_the_missing_rank,
     a_rank_shows_what_its_ults_do,
     an_idle_job_burns_no_core,
     workers_keep_to_the_cpuset,
@@ -306,7 +307,9 @@ fn a_panic_ends_the_job() {
     let cause = lines.iter().position(|line| line.starts_with("tsumugi: rank 2 (pid "));
     let cause = cause.unwrap_or_else(|| panic!("{}", done.text));
     // The others wait for the barrier of the end, and blame no other rank.
-    assert_eq!(lines[cause + 1..], ["tsumugi: 2 other ranks ended because of it"], "{}", done.text);
+    let (last, said) = lines[cause + 1..].split_last().expect("the others are counted");
+    assert_eq!(*last, "tsumugi: 2 other ranks ended because of it", "{}", done.text);
+    assert!(said.iter().all(|line| line.ends_with("rank 2 has died")), "{}", done.text);
 }
 
 fn a_panic_of_a_ult_is_returned_to_its_joiner() {
@@ -346,6 +349,16 @@ fn a_stall_is_reported() {
     assert!(report.contains("signal"), "{report}");
     // The launcher reports the stall and does not end the job.
     assert!(job.child.try_wait().unwrap().is_none(), "{report}");
+    // SAFETY: `kill` accesses no memory of this process.
+    assert_eq!(unsafe { libc::kill(job.child.id() as i32, libc::SIGTERM) }, 0);
+    job.finish();
+}
+
+fn a_standstill_names_the_barrier_and_the_missing_rank() {
+    let mut job = start(3, "stall-barrier");
+    let report = job.read_errors_until(" waits for rank ");
+    assert!(report.contains("rank 0: ULT ") && report.contains(" waits in barrier 2"), "{report}");
+    assert!(report.contains("barrier 2 waits for rank 2\n"), "{report}");
     // SAFETY: `kill` accesses no memory of this process.
     assert_eq!(unsafe { libc::kill(job.child.id() as i32, libc::SIGTERM) }, 0);
     job.finish();

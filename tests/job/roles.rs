@@ -79,6 +79,8 @@ fn play(rt: &Runtime, role: &str) -> Result<(), Error> {
         "panic" | "abort" | "early" | "error" | "overflow" => ending::forever(rt),
         "shown" => inside::play(rt),
         "stall" => ending::stall(rt),
+        "stall-barrier" if last => ending::stall(rt),
+        "stall-barrier" => rt.barrier(),
         "idle" => idle(rt),
         "commands" => commands(rt),
         "hold" => hold(rt),

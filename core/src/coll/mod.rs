@@ -128,6 +128,19 @@ impl Team {
         Self { tree: Tree { rank, size, key }, epoch, round, busy: AtomicBool::new(false) }
     }
 
+    /// The number of the barrier by counters in which a thread of this rank waits, or of
+    /// the next one; they count from 1.
+    pub fn barrier_number(&self) -> u64 {
+        // Relaxed: for a report, which may be one barrier late.
+        self.round.load(Ordering::Relaxed) + 1
+    }
+
+    /// The same of the collectives by the tree.
+    pub fn collective_number(&self) -> u64 {
+        // Relaxed: as above.
+        self.epoch.load(Ordering::Relaxed) + 1
+    }
+
     /// Waits until every rank has called `meet`, if all of them are in `barrier`.
     ///
     /// # Errors
