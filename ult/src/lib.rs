@@ -124,6 +124,7 @@ mod no_suspend;
 mod future;
 mod join;
 mod builder;
+pub mod call;
 mod key;
 pub mod sync;
 mod scope;
@@ -169,7 +170,7 @@ pub use no_suspend::NoSuspend;
 pub use no_suspend::with_thread_local;
 pub use park::{Here, Unparker, on_os_stack, park, unparker};
 pub use sched::{
-    Config, NoProgress, Progress, Scheduler, Spawner, StartError, UltId, UltInfo, assert_may_block,
+    Config, Entered, NoProgress, Progress, Scheduler, Spawner, StartError, UltId, UltInfo, assert_may_block,
     callback, id, in_callback,
 };
 pub use scope::{Scope, ScopedJoinHandle, scope};

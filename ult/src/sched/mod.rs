@@ -36,10 +36,12 @@ mod wake;
 mod waker;
 pub(crate) mod worker;
 pub(crate) mod worker_slot;
+mod enter;
 
 pub(crate) use alarms::Alarm;
 pub use config::{Config, NoProgress, Progress, StartError};
 pub use current::{assert_may_block, callback, in_callback};
+pub use enter::Entered;
 
 use crate::host::resume;
 use crate::slab::TaskSlot;
@@ -57,7 +59,7 @@ use shared::SchedulerShared;
 use tsumugi_core::stats::CounterValues;
 use tsumugi_core::time::Instant;
 use tsumugi_core::wait::{DoorbellSet, Reason, Waker};
-use worker::Worker;
+use worker::{LIVES, Worker};
 
 /// A scheduler: workers and their ULTs.
 ///
@@ -148,7 +150,7 @@ impl Scheduler {
             config.stack_bytes,
             config.main_stack_bytes,
             config.guards,
-            Task::live,
+            LIVES,
         );
         let stacks = stacks.map_err(StartError::Stacks)?;
         let bells = config.bells.map_or_else(Doorbells::own, Doorbells::Given);

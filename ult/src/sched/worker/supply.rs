@@ -58,12 +58,19 @@ impl Worker {
     /// Takes a stack back, and queues a ULT that waited for one.
     #[inline(always)]
     pub(super) fn put_stack(&self, stack: Stack) {
-        // SAFETY: the cache is this thread's own, and `put` does not access it by
-        // another way.
-        self.stacks.with_mut(|cache| self.shared.stacks.put(stack, unsafe { &mut *cache }));
+        self.cache_stack(stack);
         if let Some(resumed) = self.resume_stack_waiter() {
             self.route(resumed);
         }
+    }
+
+    /// Takes a stack back, into the own cache. The youngest stack of a cache stays there
+    /// until this worker takes it.
+    #[inline(always)]
+    pub(super) fn cache_stack(&self, stack: Stack) {
+        // SAFETY: the cache is this thread's own, and `put` does not access it by
+        // another way.
+        self.stacks.with_mut(|cache| self.shared.stacks.put(stack, unsafe { &mut *cache }));
     }
 
     /// Makes a new ULT wait until another one ends, because no stack is free.
