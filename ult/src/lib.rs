@@ -170,8 +170,8 @@ pub use no_suspend::NoSuspend;
 pub use no_suspend::with_thread_local;
 pub use park::{Here, Unparker, on_os_stack, park, unparker};
 pub use sched::{
-    Config, Entered, NoProgress, Progress, Scheduler, Spawner, StartError, UltId, UltInfo, assert_may_block,
-    callback, id, in_callback,
+    Config, Entered, NoProgress, Progress, Scheduler, Spawner, StartError, UltId, UltInfo,
+    assert_may_block, callback, id, in_callback,
 };
 pub use scope::{Scope, ScopedJoinHandle, scope};
 pub use stack::{Guards, Unguarded};

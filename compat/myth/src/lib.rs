@@ -17,10 +17,31 @@
 //!   error that ends the program, ends it here too.
 #![allow(non_camel_case_types)]
 
+mod bind;
 mod process;
 mod thread;
+mod attr;
+mod many;
+mod mutex;
+mod cond;
+mod felock;
+mod meeting;
+mod rwlock;
+mod once;
 mod key;
+mod wls;
+mod sleep;
 
+pub use attr::*;
+pub use cond::*;
+pub use felock::*;
 pub use key::*;
+pub use many::*;
+pub use meeting::*;
+pub use mutex::*;
+pub use once::*;
 pub use process::*;
+pub use rwlock::*;
+pub use sleep::*;
 pub use thread::*;
+pub use wls::*;

@@ -1,9 +1,10 @@
 //! The beginning and the end of the library in a process: attributes, the environment,
 //! and the scheduler.
 
+use crate::bind::Binding;
 use std::ffi::c_int;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tsumugi_core::wait::DoorbellSet;
 use tsumugi_ult::{Config, Entered, Order, Scheduler, Spawner, StackArea};
@@ -12,11 +13,11 @@ use tsumugi_ult::{Config, Entered, Order, Scheduler, Spawner, StackArea};
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct myth_globalattr_t {
-    stacksize: usize,
-    guardsize: usize,
+    pub(crate) stacksize: usize,
+    pub(crate) guardsize: usize,
     n_workers: c_int,
     bind_workers: c_int,
-    child_first: c_int,
+    pub(crate) child_first: c_int,
     initialized: c_int,
 }
 
@@ -70,9 +71,9 @@ pub extern "C" fn myth_fini() {
     }
     // SAFETY: this thread has changed the state.
     let process = unsafe { &mut *PROCESS.0.get() };
-    let own = process.as_ref().is_some_and(|process| {
-        process.entered.as_ref().is_some_and(Entered::is_caller)
-    });
+    let own = process
+        .as_ref()
+        .is_some_and(|process| process.entered.as_ref().is_some_and(Entered::is_caller));
     if !own {
         return STATE.store(RUNNING, Ordering::Release);
     }
@@ -112,7 +113,7 @@ macro_rules! attribute {
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $get(attr: *const myth_globalattr_t, value: *mut $type) -> c_int {
             // SAFETY: the caller's.
-            let attr = unsafe { attr.as_ref() }.copied().unwrap_or_else(process_attr);
+            let attr = unsafe { attr.as_ref() }.copied().unwrap_or_else(self::attr);
             // SAFETY: the caller's.
             unsafe { value.write(attr.$member as $type) };
             0
@@ -174,15 +175,6 @@ pub(crate) fn order() -> Order {
     if HELP_FIRST.load(Ordering::Relaxed) { Order::HelpFirst } else { Order::ChildFirst }
 }
 
-/// The size of a stack that nobody asked for.
-pub(crate) fn stack_bytes() -> usize {
-    process_attr().stacksize
-}
-
-pub(crate) fn guard_bytes() -> usize {
-    process_attr().guardsize
-}
-
 /// Whether the caller is the thread that has started the library.
 pub(crate) fn is_first() -> bool {
     ensure();
@@ -230,7 +222,7 @@ fn start(asked: Option<&myth_globalattr_t>) -> c_int {
             Err(_) => std::thread::sleep(Duration::from_micros(10)),
         }
     }
-    let attr = asked.copied().unwrap_or_else(process_attr);
+    let attr = asked.copied().unwrap_or_else(self::attr);
     let Some(entered) = enter(&attr) else {
         STATE.store(NONE, Ordering::Release);
         return -1;
@@ -256,6 +248,8 @@ fn enter(attr: &myth_globalattr_t) -> Option<Entered> {
         workers: workers(attr),
         stack_bytes: attr.stacksize.max(16 << 10).next_multiple_of(page),
         main_stack_bytes: HUB_BYTES,
+        spin: SPIN,
+        progress: Arc::new(Binding::of_environment(attr.bind_workers != 0)),
         ..Config::new(area)
     };
     Scheduler::new(config).ok()?.enter().ok()
@@ -268,7 +262,7 @@ fn of_environment() -> myth_globalattr_t {
         stacksize: number("MYTH_DEF_STKSIZE").unwrap_or(128 << 10),
         guardsize: number("MYTH_DEF_GUARDSIZE").unwrap_or(4096),
         n_workers: workers.unwrap_or(cores).min(WORKERS_MAX) as c_int,
-        bind_workers: 0,
+        bind_workers: c_int::from(text("MYTH_BIND_WORKERS").is_none_or(|text| text != "0")),
         child_first: c_int::from(text("MYTH_CHILD_FIRST").is_none_or(|text| text != "0")),
         initialized: 1,
     }
@@ -283,7 +277,8 @@ fn text(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-fn process_attr() -> myth_globalattr_t {
+/// The attributes of the process.
+pub(crate) fn attr() -> myth_globalattr_t {
     let mut copy = None;
     with_process_attr(|attr| copy = Some(*attr));
     copy.expect("the function was called")
@@ -298,5 +293,8 @@ fn with_process_attr(f: impl FnOnce(&mut myth_globalattr_t)) {
 const WORKERS_MAX: usize = DoorbellSet::WORKERS_MAX;
 /// Address space for all stacks: as much as the system gives.
 const AREAS: [usize; 4] = [64 << 30, 8 << 30, 1 << 30, 64 << 20];
+/// Rounds that an idle worker searches before it yields its core and sleeps: some
+/// milliseconds, because MassiveThreads' workers never sleep.
+const SPIN: u32 = 4096;
 /// The stack of the first worker's scheduler loop.
 const HUB_BYTES: usize = 256 << 10;

@@ -67,7 +67,8 @@ pub unsafe extern "C" fn myth_create_ex(
     // SAFETY: the caller's.
     let asked = unsafe { attr.as_ref() };
     let order = asked.map_or_else(process::order, order_of);
-    let ordinary = asked.is_none_or(|attr| attr.stacksize == 0 || attr.stacksize == process::stack_bytes());
+    let ordinary =
+        asked.is_none_or(|attr| attr.stacksize == 0 || attr.stacksize == process::attr().stacksize);
     // SAFETY: the caller's.
     let made = if ordinary { unsafe { call::spawn(body, arg, order, tell) } } else { None };
     let handle = match made {

@@ -75,7 +75,10 @@ impl Scheduler {
         // before the task is resumed.
         unsafe {
             let hub = hub.head().as_ref();
-            hub.begin_lives(Lives { run: |_| unreachable!("the hub is entered"), run_entered: live });
+            hub.begin_lives(Lives {
+                run: |_| unreachable!("the hub is entered"),
+                run_entered: live,
+            });
             hub.begin(&idle);
             hub.enter(task.saved(), &idle, begin, nothing, begin);
         }

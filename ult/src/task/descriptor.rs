@@ -196,6 +196,21 @@ impl Task {
         head
     }
 
+    /// Puts the ULT, which is plain and keeps no control words, on a stack of its own.
+    ///
+    /// # Safety
+    ///
+    /// As for [`bind`](Self::bind).
+    #[inline(always)]
+    pub(crate) unsafe fn bind_usual(&self, stack: Stack) -> &StackHead {
+        // SAFETY: a head stays as long as its stack.
+        let head = unsafe { stack.head().as_ref() };
+        head.begin(&self.saved);
+        let canary = usize::from(head.is_watched()) * HAS_CANARY;
+        self.head.store(stack.head().as_ptr().map_addr(|addr| addr | canary), Ordering::Relaxed);
+        head
+    }
+
     /// Puts the ULT on an OS thread's own stack.
     ///
     /// # Safety
@@ -216,7 +231,7 @@ impl Task {
     /// # Safety
     ///
     /// As for [`head`](Self::head).
-    #[inline]
+    #[inline(always)]
     pub(crate) unsafe fn unbind(&self) -> Stack {
         let head = NonNull::new(self.head_at());
         self.head.store(NO_STACK, Ordering::Relaxed);

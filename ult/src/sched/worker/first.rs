@@ -86,7 +86,7 @@ impl Worker {
             return None;
         }
         // SAFETY: the child is this worker's.
-        unsafe { self.stack_of(child) }
+        unsafe { self.usual_stack_of(child) }
     }
 
     /// Whether a ULT may not leave for another one without the hub.
@@ -135,7 +135,7 @@ impl Worker {
             }
             HandleState::Joined(waker) => waker.wake(),
         }
-        self.cache_stack(stack);
+        self.put_usual_stack(stack);
         self.set_current(next);
         // SAFETY: the next ULT is on a stack, and this worker's.
         unsafe { next.as_ref().head().unwrap_unchecked().relink(&self.link) };
@@ -147,7 +147,8 @@ impl Worker {
 unsafe extern "C" fn show(parent: *const ()) {
     let parent = NonNull::new(parent.cast_mut().cast::<Task>());
     // SAFETY: a worker runs the child, and has the parent.
-    let (worker, parent) = unsafe { (current::worker().unwrap_unchecked(), parent.unwrap_unchecked()) };
+    let (worker, parent) =
+        unsafe { (current::worker().unwrap_unchecked(), parent.unwrap_unchecked()) };
     // SAFETY: this thread's worker; nothing suspends here.
     mutate!("parent_not_shown": unsafe { worker.as_ref() }.push(parent) => ());
 }
