@@ -113,6 +113,7 @@ mod token;
 mod task;
 mod slab;
 mod sched;
+mod enter;
 mod footprint;
 #[cfg(all(feature = "std", not(tsumugi_loom)))]
 mod foreign;
@@ -152,6 +153,7 @@ pub use awake::count_while_awake;
 pub use body::Cancelled;
 pub use builder::{Builder, Order, SpawnError, spawn, spawn_future};
 pub use check::SuspensionCheck;
+pub use enter::Entered;
 pub use footprint::{Footprint, footprint};
 #[cfg(all(feature = "std", not(tsumugi_loom)))]
 pub use foreign::{Crowded, FOREIGN_MAX, Registration, register};
@@ -170,8 +172,8 @@ pub use no_suspend::NoSuspend;
 pub use no_suspend::with_thread_local;
 pub use park::{Here, Unparker, on_os_stack, park, unparker};
 pub use sched::{
-    Config, Entered, NoProgress, Progress, Scheduler, Spawner, StartError, UltId, UltInfo,
-    assert_may_block, callback, id, in_callback,
+    Config, NoProgress, Progress, Scheduler, Spawner, StartError, UltId, UltInfo, assert_may_block,
+    callback, id, in_callback,
 };
 pub use scope::{Scope, ScopedJoinHandle, scope};
 pub use stack::{Guards, Unguarded};

@@ -2,7 +2,7 @@
 
 use crate::mutex::myth_mutex_t;
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicU32, Ordering};
+use tsumugi_core::sync::{AtomicU32, Ordering};
 use tsumugi_ult::Limit;
 use tsumugi_ult::sync::word;
 

@@ -3,7 +3,7 @@
 use crate::cond::myth_cond_t;
 use crate::mutex::myth_mutex_t;
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicI32, Ordering};
+use tsumugi_core::sync::{AtomicU32, Ordering};
 use tsumugi_ult::Limit;
 
 /// A full/empty lock, in 120 bytes.
@@ -12,7 +12,7 @@ use tsumugi_ult::Limit;
 pub struct myth_felock_t {
     mutex: myth_mutex_t,
     becomes: [myth_cond_t; 2],
-    status: AtomicI32,
+    status: AtomicU32,
     _attr: usize,
 }
 
@@ -36,7 +36,7 @@ pub unsafe extern "C" fn myth_felock_init(
     let made = myth_felock_t {
         mutex: myth_mutex_t::new(0),
         becomes: [myth_cond_t::new(), myth_cond_t::new()],
-        status: AtomicI32::new(0),
+        status: AtomicU32::new(0),
         _attr: 0,
     };
     // SAFETY: the caller's.
@@ -87,7 +87,7 @@ pub unsafe extern "C" fn myth_felock_wait_and_lock(
     let lock = unsafe { &*lock };
     let Some(becomes) = lock.becomes.get(status as usize) else { return libc::EINVAL };
     lock.mutex.lock(Limit::NONE);
-    while lock.status.load(Ordering::Relaxed) != status {
+    while lock.status.load(Ordering::Relaxed) != status as u32 {
         becomes.wait(&lock.mutex, Limit::NONE);
     }
     0
@@ -107,7 +107,7 @@ pub unsafe extern "C" fn myth_felock_mark_and_signal(
     // SAFETY: the caller's.
     let lock = unsafe { &*lock };
     let Some(becomes) = lock.becomes.get(status as usize) else { return libc::EINVAL };
-    lock.status.store(status, Ordering::Relaxed);
+    lock.status.store(status as u32, Ordering::Relaxed);
     becomes.notify(1);
     lock.mutex.unlock()
 }
@@ -120,7 +120,7 @@ pub unsafe extern "C" fn myth_felock_mark_and_signal(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn myth_felock_status(lock: *const myth_felock_t) -> c_int {
     // SAFETY: the caller's.
-    unsafe { &*lock }.status.load(Ordering::Relaxed)
+    unsafe { &*lock }.status.load(Ordering::Relaxed) as c_int
 }
 
 /// Does nothing: there are no attributes.

@@ -1,7 +1,7 @@
 //! Barriers and join counters.
 
 use std::ffi::{c_int, c_uint};
-use std::sync::atomic::{AtomicU32, Ordering};
+use tsumugi_core::sync::{AtomicU32, Ordering};
 use tsumugi_ult::Limit;
 use tsumugi_ult::sync::word;
 

@@ -10,7 +10,7 @@
 
 use std::ffi::c_int;
 use std::ptr;
-use std::sync::atomic::{AtomicI32, AtomicU32, AtomicUsize, Ordering};
+use tsumugi_core::sync::{AtomicU32, AtomicUsize, Ordering};
 use tsumugi_ult::sync::word;
 use tsumugi_ult::{Limit, call};
 
@@ -18,8 +18,8 @@ use tsumugi_ult::{Limit, call};
 #[repr(C)]
 #[derive(Debug)]
 pub struct myth_mutex_t {
-    magic: AtomicI32,
-    kind: AtomicI32,
+    magic: c_int,
+    kind: c_int,
     lock: AtomicU32,
     _spare: u32,
     owner: AtomicUsize,
@@ -105,7 +105,7 @@ pub unsafe extern "C" fn myth_mutex_trylock(mutex: *const myth_mutex_t) -> c_int
     // SAFETY: the caller's.
     let mutex = unsafe { &*mutex };
     if mutex.is_again() {
-        return if mutex.kind.load(Ordering::Relaxed) == RECURSIVE {
+        return if mutex.kind == RECURSIVE {
             mutex.deeper();
             0
         } else {
@@ -183,8 +183,8 @@ impl myth_mutex_t {
     /// A mutex that is free.
     pub(crate) fn new(kind: c_int) -> Self {
         Self {
-            magic: AtomicI32::new(MAGIC),
-            kind: AtomicI32::new(kind),
+            magic: MAGIC,
+            kind,
             lock: AtomicU32::new(FREE),
             _spare: 0,
             owner: AtomicUsize::new(0),
@@ -195,7 +195,7 @@ impl myth_mutex_t {
 
     pub(crate) fn lock(&self, limit: Limit) -> c_int {
         if self.is_again() {
-            if self.kind.load(Ordering::Relaxed) == ERRORCHECK {
+            if self.kind == ERRORCHECK {
                 return libc::EDEADLK;
             }
             self.deeper();
@@ -215,7 +215,7 @@ impl myth_mutex_t {
     }
 
     pub(crate) fn unlock(&self) -> c_int {
-        if self.kind.load(Ordering::Relaxed) != NORMAL {
+        if self.kind != NORMAL {
             if self.owner.load(Ordering::Relaxed) != caller() {
                 return libc::EPERM;
             }
@@ -243,8 +243,7 @@ impl myth_mutex_t {
 
     /// Whether the caller holds the mutex, which is of a kind that notes its holder.
     fn is_again(&self) -> bool {
-        self.kind.load(Ordering::Relaxed) != NORMAL
-            && self.owner.load(Ordering::Relaxed) == caller()
+        self.kind != NORMAL && self.owner.load(Ordering::Relaxed) == caller()
     }
 
     fn deeper(&self) {
@@ -252,7 +251,7 @@ impl myth_mutex_t {
     }
 
     fn take_over(&self) {
-        if self.kind.load(Ordering::Relaxed) != NORMAL {
+        if self.kind != NORMAL {
             self.owner.store(caller(), Ordering::Relaxed);
         }
     }

@@ -1,7 +1,7 @@
 //! Once, the uncondition variable, the spin lock: objects of one word or two.
 
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicU32, Ordering};
+use tsumugi_core::sync::{AtomicU32, Ordering};
 use tsumugi_ult::Limit;
 use tsumugi_ult::sync::word;
 

@@ -3,9 +3,9 @@
 
 use crate::bind::Binding;
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use tsumugi_core::sync::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use tsumugi_core::wait::DoorbellSet;
 use tsumugi_ult::{Config, Entered, Order, Scheduler, Spawner, StackArea};
 
@@ -34,13 +34,13 @@ struct Slot(std::cell::UnsafeCell<Option<Process>>);
 unsafe impl Sync for Slot {}
 
 static PROCESS: Slot = Slot(std::cell::UnsafeCell::new(None));
-static STATE: AtomicU8 = AtomicU8::new(NONE);
+static STATE: AtomicU32 = AtomicU32::new(NONE);
 static HELP_FIRST: AtomicBool = AtomicBool::new(false);
 static WORKERS: AtomicUsize = AtomicUsize::new(1);
 
-const NONE: u8 = 0;
-const CHANGING: u8 = 1;
-const RUNNING: u8 = 2;
+const NONE: u32 = 0;
+const CHANGING: u32 = 1;
+const RUNNING: u32 = 2;
 
 /// Starts the library with the attributes of the process; see `myth_init_ex`.
 #[unsafe(no_mangle)]

@@ -9,7 +9,7 @@
 //! notes `changes`, looks at the state again, and sleeps until the next change.
 
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use tsumugi_core::sync::{AtomicU32, Ordering};
 use tsumugi_ult::Limit;
 use tsumugi_ult::sync::word;
 
@@ -23,7 +23,7 @@ pub struct myth_rwlock_t {
     _spare: [u64; 2],
     state: AtomicU32,
     _rest: u32,
-    kind: AtomicI32,
+    kind: c_int,
     _end: u32,
 }
 
@@ -56,7 +56,7 @@ pub unsafe extern "C" fn myth_rwlock_init(
         _spare: [0; 2],
         state: 0.into(),
         _rest: 0,
-        kind: kind.into(),
+        kind,
         _end: 0,
     };
     // SAFETY: the caller's.
@@ -217,8 +217,7 @@ pub unsafe extern "C" fn myth_rwlockattr_setkind(
 
 impl myth_rwlock_t {
     fn try_read(&self) -> bool {
-        let behind = self.kind.load(Ordering::Relaxed) != PREFER_READER
-            && self.writers.load(Ordering::Relaxed) > 0;
+        let behind = self.kind != PREFER_READER && self.writers.load(Ordering::Relaxed) > 0;
         let more = |state: u32| (state != WRITER).then_some(state + 1);
         // Acquire: pairs with the Release of the unlock.
         !behind && self.state.fetch_update(Ordering::Acquire, Ordering::Relaxed, more).is_ok()

@@ -71,24 +71,21 @@ pub unsafe extern "C" fn myth_create_ex(
         asked.is_none_or(|attr| attr.stacksize == 0 || attr.stacksize == process::attr().stacksize);
     // SAFETY: the caller's.
     let made = if ordinary { unsafe { call::spawn(body, arg, order, tell) } } else { None };
-    let handle = match made {
-        Some(handle) => handle,
-        None => {
-            let mut builder = Builder::new().order(order);
-            if let Some(attr) = asked.filter(|attr| attr.stacksize != 0) {
-                builder = builder.stack_bytes(attr.stacksize);
-            }
-            // SAFETY: the caller's; the address is that of a handle.
-            let handle = unsafe {
-                let thread = create_elsewhere(body, arg, builder);
-                ManuallyDrop::into_inner(handle(thread))
-            };
-            handle
+    let handle = made.unwrap_or_else(|| {
+        let mut builder = Builder::new().order(order);
+        if let Some(attr) = asked.filter(|attr| attr.stacksize != 0) {
+            builder = builder.stack_bytes(attr.stacksize);
         }
-    };
+        // SAFETY: the caller's; the address is that of a handle.
+        unsafe {
+            let thread = create_elsewhere(body, arg, builder);
+            tell(NonNull::new_unchecked(thread).cast());
+            ManuallyDrop::into_inner(handle(thread))
+        }
+    });
     match asked {
         Some(attr) if attr.detachstate != 0 => drop(handle),
-        _ => tell(handle.into_raw()),
+        _ => _ = handle.into_raw(),
     }
     0
 }

@@ -36,12 +36,10 @@ mod wake;
 mod waker;
 pub(crate) mod worker;
 pub(crate) mod worker_slot;
-mod enter;
 
 pub(crate) use alarms::Alarm;
 pub use config::{Config, NoProgress, Progress, StartError};
 pub use current::{assert_may_block, callback, in_callback};
-pub use enter::Entered;
 
 use crate::host::resume;
 use crate::slab::TaskSlot;
@@ -93,7 +91,7 @@ use worker::{LIVES, Worker};
 /// scheduler never ends. If that ULT or thread already unwinds, the panic is an
 /// abort.
 pub struct Scheduler {
-    shared: Arc<SchedulerShared>,
+    pub(crate) shared: Arc<SchedulerShared>,
     threads: Vec<thread::JoinHandle<()>>,
     #[cfg(all(feature = "std", not(tsumugi_loom)))]
     _handler: crate::overflow::OverflowHandler,

@@ -92,11 +92,12 @@ impl WordTable {
             limit,
             |node| node.with_amount(word.addr()),
             |queue| queue,
-            // SAFETY: the word is valid until the caller is queued. Relaxed: the lock
-            // orders this load and the changes of the threads that wake.
             |_| {
-                mutate!("word_not_compared":
-                unsafe { &*word }.load(Ordering::Relaxed) == seen => true)
+                // SAFETY: the word is valid until the caller is queued.
+                let word = unsafe { &*word };
+                // Relaxed: the lock orders this load and the changes of the threads that
+                // wake.
+                mutate!("word_not_compared": word.load(Ordering::Relaxed) == seen => true)
             },
         )
     }

@@ -12,17 +12,18 @@
 //! from then on. It may be on any worker later, so `leave` puts it to sleep and stops the
 //! workers: the end of worker 0's hub resumes it on the thread that had entered.
 
-use super::worker::Worker;
-use super::{Scheduler, current};
 use crate::body::{ClosureStorage, ClosureVtable};
 use crate::host;
 use crate::sched::shared::SchedulerShared;
+use crate::sched::worker::Worker;
+use crate::sched::{Scheduler, Spawner, current};
 use crate::slab::TaskSlot;
 use crate::stack::{ENTERS, Lives, Saved, StackHead};
 use crate::task::{SuspendRequest, Traits};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::fmt;
+use core::mem::transmute;
 use core::ptr::NonNull;
 use tsumugi_core::wait::Waker;
 
@@ -88,7 +89,7 @@ impl Scheduler {
 
 impl Entered {
     /// Returns a handle for other threads.
-    pub fn spawner(&self) -> super::Spawner {
+    pub fn spawner(&self) -> Spawner {
         self.scheduler.spawner()
     }
 
@@ -117,7 +118,12 @@ impl Entered {
         let stop: *mut (dyn FnMut(Waker) -> bool + '_) = &raw mut stop;
         // SAFETY: this only makes the lifetime longer; the request is used before the ULT
         // is resumed.
-        let stop = unsafe { core::mem::transmute::<*mut (dyn FnMut(Waker) -> bool + '_), _>(stop) };
+        let stop = unsafe {
+            transmute::<
+                *mut (dyn FnMut(Waker) -> bool + '_),
+                *mut (dyn FnMut(Waker) -> bool + 'static),
+            >(stop)
+        };
         // SAFETY: the running ULT; the end of worker 0's hub resumes it.
         unsafe { task.ask(SuspendRequest::Sleep(stop)) };
         // SAFETY: this is the thread that has entered, and no worker any more. No handle
