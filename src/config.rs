@@ -2,6 +2,7 @@
 //!
 //! | variable | meaning | default |
 //! |---|---|---|
+//! | `TSUMUGI_RANKS` | number of ranks that a program starts of itself if no launcher has started it; ignored under a launcher | none: the program is the only rank |
 //! | `TSUMUGI_WORKERS` | worker threads of a rank | its share of the cpuset, at least 1 |
 //! | `TSUMUGI_ULT_STACK_BYTES` | stack of a ULT (virtual) | 64 KiB |
 //! | `TSUMUGI_MAIN_STACK_BYTES` | stack of the main ULT (virtual) | 8 MiB |
@@ -46,7 +47,7 @@ use tsumugi_core::excerpt::Excerpt;
 use tsumugi_core::msg::MatchingDesign;
 use tsumugi_core::wait::DoorbellSet;
 use tsumugi_pvas::SpaceConfig;
-use tsumugi_pvas::config::{ConfigError, parse_number};
+use tsumugi_pvas::config::{ConfigError, RANKS_MAX, parse_number};
 use tsumugi_pvas::distance::ByHand;
 use tsumugi_runtime::inside::{Inside, REPORTS};
 use tsumugi_runtime::net::probe;
@@ -59,6 +60,9 @@ pub use tsumugi_runtime::variable::NETWORK;
 /// The settings of a rank. Settings that are `None` are chosen at start.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
+    /// The number of ranks that [`run`](crate::run) starts if no launcher has started this
+    /// process; `None`: this process is the only rank.
+    pub ranks: Option<u32>,
     /// The number of worker threads of a rank.
     pub workers: Option<usize>,
     /// The size of a ULT's stack.
@@ -99,6 +103,7 @@ impl Config {
     /// valid.
     pub fn from_env() -> Result<Self, Error> {
         Ok(Self {
+            ranks: number(RANKS, 1, RANKS_MAX as usize)?.map(|ranks| ranks as u32),
             workers: number(WORKERS, 1, WORKERS_MAX)?,
             stack_bytes: number(ULT_STACK, STACK_BYTES_MIN, STACK_BYTES_MAX)?,
             main_stack_bytes: number(MAIN_STACK, STACK_BYTES_MIN, STACK_BYTES_MAX)?,
@@ -134,6 +139,13 @@ impl Config {
                 faults: number(FAULTS, 0, usize::MAX)?.map(|seed| seed as u64),
             },
         })
+    }
+
+    /// Sets the number of ranks that [`run`](Self::run) starts if no launcher has started
+    /// this process.
+    #[must_use]
+    pub fn ranks(self, ranks: u32) -> Self {
+        Self { ranks: Some(ranks), ..self }
     }
 
     /// Sets the number of worker threads.
@@ -231,6 +243,8 @@ fn number(name: &'static str, min: usize, max: usize) -> Result<Option<usize>, C
     }
 }
 
+/// The variable of [`Config::ranks`].
+pub const RANKS: &str = "TSUMUGI_RANKS";
 /// The variable of [`Config::workers`].
 pub const WORKERS: &str = "TSUMUGI_WORKERS";
 /// The variable of [`Config::stack_bytes`].

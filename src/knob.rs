@@ -4,8 +4,8 @@ use crate::config::{
     ALONE_FROM, ASK_FROM, BIND, BOTH_FROM, CALIBRATE, CHUNK, Config, DESIGNS, DEVICE, DIRECT_FROM,
     DIRECT_MAX, DYNAMIC, EAGER_MAX, ENDPOINTS, FAULTS, HALVES_FROM, INLINE_MAX, INTERFACE,
     KERNEL_FROM, MAIN_STACK, MAIN_STACK_BYTES, MESSAGES, NETWORK, NETWORK_SLEEP, NETWORK_SLEEPS,
-    NETWORKS, PATH, PIECES_MAX, PROVIDER, PULL_FROM, SILENCE, SPIN, SPIN_ROUNDS, STACK_BYTES,
-    STREAM_FROM, SUSPENSION, SUSPENSIONS, ULT_STACK, VERBOSE, WORKERS,
+    NETWORKS, PATH, PIECES_MAX, PROVIDER, PULL_FROM, RANKS, SILENCE, SPIN, SPIN_ROUNDS,
+    STACK_BYTES, STREAM_FROM, SUSPENSION, SUSPENSIONS, ULT_STACK, VERBOSE, WORKERS,
 };
 use tsumugi_backends::boot::env as boot;
 use tsumugi_pvas::config as space;
@@ -61,6 +61,12 @@ impl Config {
             set(name, meaning, "measured".into(), given.unwrap_or_else(|| own.into()))
         };
         Ok(vec![
+            set(
+                RANKS,
+                "ranks that a program starts of itself if no launcher has started it",
+                "none".into(),
+                self.ranks.map_or("none".into(), |ranks| ranks.to_string()),
+            ),
             set(
                 WORKERS,
                 "worker threads of a rank",

@@ -44,11 +44,8 @@ pub fn guardian(name: &str) -> Result<Guardian, Failure> {
 
 /// Starts this command, as it was called, as `ranks` ranks and waits for them.
 pub fn run_self(ranks: u32) -> Result<String, Failure> {
-    let own = std::env::current_exe().map_err(|error| {
-        Failure::Failed(format!("the path of this command is unknown: {error}"))
-    })?;
-    let launch = Launch::new(ranks).program(&own, std::env::args_os().skip(1));
-    watch(launch, own.as_os_str())
+    let own = Launch::of_this_program(ranks);
+    watch(own.map_err(|error| Failure::Failed(error.to_string()))?, OsStr::new("tsumugi"))
 }
 
 /// The configuration of a rank of one of our commands.
@@ -97,10 +94,9 @@ pub fn watch_under(
         Some(superior) => job.under(superior),
         None => job,
     };
-    match job.wait().map_err(refused)?.code() {
+    match job.wait().map_err(refused)?.exit_code() {
         0 => Ok(String::new()),
-        // A code that fits into an exit code, and never success.
-        code => Err(Failure::Said(u8::try_from(code).unwrap_or(1))),
+        code => Err(Failure::Said(code)),
     }
 }
 

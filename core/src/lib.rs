@@ -53,10 +53,20 @@
 //! | [`coll`] | barrier and sum over all ranks |
 //! | `sim` | many nodes in one thread, from one seed (feature `alloc`) |
 //!
-//! Nothing here allocates except the simulator. Features: `alloc` adds the
-//! simulator, `std` makes it print the seeds that fail, and `mutants` adds the
-//! defects that a test can plant. `unwind`, which needs the standard library,
-//! contains panics of the wakers of futures.
+//! Nothing here allocates except the simulator.
+//!
+//! # Features
+//!
+//! None is on unless a package asks for it.
+//!
+//! | feature | what it adds |
+//! |---|---|
+//! | `alloc` | the simulator `sim`, and an allocator |
+//! | `std` | the simulator prints the seeds that fail, and replays them; it includes `alloc` |
+//! | `unwind` | panics of the wakers of futures are contained and printed; it needs the standard library |
+//! | `mutants` | defects that a test can plant, in builds with debug assertions; it includes `std` |
+//! | `loom`, `shuttle` | the model checkers, in builds with `cfg(tsumugi_loom)` or `cfg(tsumugi_shuttle)` alone |
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![no_std]
 
 #[cfg(feature = "alloc")]

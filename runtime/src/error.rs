@@ -17,7 +17,7 @@ use tsumugi_gas::address::GlobalAddr;
 use tsumugi_gas::order::Full;
 use tsumugi_gas::table::NameError;
 use tsumugi_pvas::config::ConfigError;
-use tsumugi_pvas::{AttachError, SpaceError};
+use tsumugi_pvas::{AttachError, LaunchError, SpaceError};
 use tsumugi_ult::StartError;
 
 /// Any error that a program of ranks may get. Its `Debug` output is its message, so
@@ -61,6 +61,8 @@ pub enum Error {
     Full(Full),
     /// A variable of the environment has a value that is not valid.
     Config(ConfigError),
+    /// The ranks of a job without a launcher could not be started.
+    Launch(LaunchError),
     /// The launcher's job could not be joined.
     Attach(AttachError),
     /// The partitions could not be made.
@@ -127,6 +129,7 @@ impl fmt::Display for Error {
             Self::Name(error) => error.fmt(f),
             Self::Full(error) => error.fmt(f),
             Self::Config(error) => error.fmt(f),
+            Self::Launch(error) => error.fmt(f),
             Self::Attach(error) => error.fmt(f),
             Self::Space(error) => error.fmt(f),
             Self::Boot(error) => error.fmt(f),
@@ -175,6 +178,7 @@ from!(
     Name(NameError),
     Full(Full),
     Config(ConfigError),
+    Launch(LaunchError),
     Attach(AttachError),
     Space(SpaceError),
     Boot(BootError),

@@ -5,7 +5,7 @@ use crate::bind::Binding;
 use std::ffi::c_int;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use tsumugi_core::sync::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use tsumugi_core::sync::{AtomicBool, AtomicU32, AtomicUsize, Ordering, UnsafeCell};
 use tsumugi_core::wait::DoorbellSet;
 use tsumugi_ult::{Config, Entered, Order, Scheduler, Spawner, StackArea};
 
@@ -27,13 +27,13 @@ struct Process {
     spawner: Spawner,
 }
 
-struct Slot(std::cell::UnsafeCell<Option<Process>>);
+struct Slot(UnsafeCell<Option<Process>>);
 
 // SAFETY: `STATE` says which thread may access the slot: the one that changed it to
 // `CHANGING`, and any thread for reading while it is `RUNNING`.
 unsafe impl Sync for Slot {}
 
-static PROCESS: Slot = Slot(std::cell::UnsafeCell::new(None));
+static PROCESS: Slot = Slot(UnsafeCell::new(None));
 static STATE: AtomicU32 = AtomicU32::new(NONE);
 static HELP_FIRST: AtomicBool = AtomicBool::new(false);
 static WORKERS: AtomicUsize = AtomicUsize::new(1);
@@ -70,7 +70,7 @@ pub extern "C" fn myth_fini() {
         return;
     }
     // SAFETY: this thread has changed the state.
-    let process = unsafe { &mut *PROCESS.0.get() };
+    let process = PROCESS.0.with_mut(|process| unsafe { &mut *process });
     let own = process
         .as_ref()
         .is_some_and(|process| process.entered.as_ref().is_some_and(Entered::is_caller));
@@ -179,14 +179,14 @@ pub(crate) fn order() -> Order {
 pub(crate) fn is_first() -> bool {
     ensure();
     // SAFETY: the library runs, and the slot is only written while it does not.
-    let process = unsafe { &*PROCESS.0.get() };
+    let process = PROCESS.0.with(|process| unsafe { &*process });
     process.as_ref().and_then(|process| process.entered.as_ref()).is_some_and(Entered::is_caller)
 }
 
 /// The scheduler, which runs.
 pub(crate) fn spawner() -> &'static Spawner {
     // SAFETY: the library runs, and the slot is only written while it does not.
-    let process = unsafe { &*PROCESS.0.get() };
+    let process = PROCESS.0.with(|process| unsafe { &*process });
     &process.as_ref().expect("myth: the library was ended").spawner
 }
 
@@ -231,7 +231,9 @@ fn start(asked: Option<&myth_globalattr_t>) -> c_int {
     WORKERS.store(workers(&attr), Ordering::Relaxed);
     let spawner = entered.spawner();
     // SAFETY: this thread of control has changed the state.
-    unsafe { *PROCESS.0.get() = Some(Process { entered: Some(entered), spawner }) };
+    PROCESS.0.with_mut(|process| unsafe {
+        *process = Some(Process { entered: Some(entered), spawner });
+    });
     STATE.store(RUNNING, Ordering::Release);
     0
 }

@@ -1,5 +1,6 @@
 //! A job that is to be started, and its options.
 
+use super::error::LaunchError;
 use crate::config::SpaceConfig;
 use std::ffi::{OsStr, OsString};
 use tsumugi_core::mem::Rank;
@@ -30,6 +31,19 @@ impl Launch {
             forward_signals: false,
             config: None,
         }
+    }
+
+    /// Makes a job of `size` ranks that run this program, with its arguments.
+    ///
+    /// # Errors
+    ///
+    /// [`LaunchError::System`], if the system does not tell the path of this program.
+    pub fn of_this_program(size: u32) -> Result<Self, LaunchError> {
+        let own = std::env::current_exe().map_err(|error| LaunchError::System {
+            what: "looking for the path of this program",
+            errno: error.raw_os_error().unwrap_or(0),
+        })?;
+        Ok(Self::new(size).program(own, std::env::args_os().skip(1)))
     }
 
     /// Starts only these ranks of the job; they find the other ranks through the

@@ -49,6 +49,12 @@ impl JobOutcome {
             Some(RankEnd::Early) => 1,
         }
     }
+
+    /// [`code`](Self::code) as the exit code of a process: 0 only without a failure.
+    pub fn exit_code(&self) -> u8 {
+        // The system gives codes of 8 bits; a signal that does not fit is a failure.
+        u8::try_from(self.code()).unwrap_or(1)
+    }
 }
 
 impl fmt::Display for RankFailure {

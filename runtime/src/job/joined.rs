@@ -43,9 +43,14 @@ pub struct JobConfig<'a> {
 }
 
 /// Whether a launcher has started this process as a rank of a job: the launcher of
-/// tsumugi, or another one that is supported.
+/// tsumugi, or another one that is supported. `TSUMUGI_BOOT=alone` hides other launchers.
 pub fn is_rank() -> bool {
-    attach::is_rank() || is_told()
+    attach::is_watched() || (attach::is_rank() && !is_alone()) || is_told()
+}
+
+/// Whether the environment forbids all ways to other ranks but the launcher of tsumugi.
+fn is_alone() -> bool {
+    std::env::var(boot::env::BOOT).is_ok_and(|method| method == "alone")
 }
 
 impl JoinedJob {
@@ -70,8 +75,7 @@ impl JoinedJob {
                 config,
             );
         }
-        let is_alone = std::env::var(boot::env::BOOT).is_ok_and(|method| method == "alone");
-        if attach::is_rank() && !is_alone {
+        if attach::is_rank() && !is_alone() {
             return Self::attach(BootMethod::Name, config);
         }
         let members = Member::threads(1, config.space)?;

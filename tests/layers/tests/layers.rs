@@ -11,7 +11,7 @@
 //!    │      │
 //!    │      │   compat/myth    MassiveThreads' interface and library, on ult
 //!    │      │    │
-//!   tsumugi (facade)          the typed interface
+//!   tsumugi (facade) ── macros       the typed interface, and its procedural macros
 //!    │
 //!   runtime                   a rank: its start, its services and its network
 //!    │
@@ -29,7 +29,8 @@ use tsumugi_layers::arrows::{arrows, cycles};
 use tsumugi_layers::modules::{Crate, File};
 
 /// The folders of crates, and the packages of the workspace on which each may depend.
-const FLOORS: [(&str, &[&str]); 15] = [
+const FLOORS: [(&str, &[&str]); 16] = [
+    ("macros", &[]),
     ("core", &[]),
     ("ult", &["tsumugi-core"]),
     ("pvas", &["tsumugi-core"]),
@@ -50,6 +51,7 @@ const FLOORS: [(&str, &[&str]); 15] = [
     (
         ".",
         &[
+            "tsumugi-macros",
             "tsumugi-core",
             "tsumugi-ult",
             "tsumugi-pvas",
@@ -81,8 +83,20 @@ const FLOORS: [(&str, &[&str]); 15] = [
 const CORE_DEPENDENCIES: [&str; 2] = ["crossbeam-utils", "heapless"];
 
 /// The folders of the crates whose arrows are checked.
-const CHECKED: [&str; 11] =
-    ["core", "ult", "pvas", "backends", "gas", "runtime", ".", "acp", "capi", "compat/myth", "cli"];
+const CHECKED: [&str; 12] = [
+    "macros",
+    "core",
+    "ult",
+    "pvas",
+    "backends",
+    "gas",
+    "runtime",
+    ".",
+    "acp",
+    "capi",
+    "compat/myth",
+    "cli",
+];
 
 /// The files that may be in a cycle of arrows: none.
 const IN_CYCLES: [&str; 0] = [];
