@@ -189,15 +189,16 @@ fn a_child_runs_before_its_parent() {
             let ran = Arc::new(AtomicUsize::new(0));
             let seen = ran.clone();
             let beside = spawn(move || {
-                while seen.load(Ordering::Relaxed) < 16 {
+                while seen.load(Ordering::Relaxed) < 32 {
                     yield_now();
                 }
             });
-            for round in 1..=16 {
+            for round in 1..=32 {
                 let seen = ran.clone();
                 let child = Builder::new().order(Order::ChildFirst).spawn(move || {
                     seen.store(round, Ordering::Relaxed);
-                    (0..round % 4).for_each(|_| yield_now());
+                    // Without yields the hub has no turn until the turn is over.
+                    (0..(round % 8).saturating_sub(4)).for_each(|_| yield_now());
                 });
                 assert_eq!(ran.load(Ordering::Relaxed), round);
                 child.join().unwrap();
@@ -211,7 +212,8 @@ fn a_child_runs_before_its_parent() {
 /// worker runs the other.
 #[test]
 fn a_parent_continues_beside_its_child() {
-    check("worker::a_parent_continues_beside_its_child", &["notify_no_light"], || {
+    let mutants = ["notify_no_light", "parent_not_shown"];
+    check("worker::a_parent_continues_beside_its_child", &mutants, || {
         scheduler(2).run(|| {
             let done = Arc::new(AtomicUsize::new(0));
             let seen = done.clone();
