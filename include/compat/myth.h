@@ -1,6 +1,6 @@
 /* MassiveThreads' documented functions, over tsumugi's user-level threads: the header
  * of libmyth.so.0, which `cargo build --release --package tsumugi-myth` makes.
- * docs/myth.md says what differs.
+ * docs/c.md says what differs.
  *
  * A function returns 0 or a number of errno.h, unless it says something else. The
  * objects have MassiveThreads' sizes and initializers, all of their state lies in them,
@@ -15,7 +15,6 @@
 
 #include <pthread.h>
 #include <stddef.h>
-#include <sys/types.h>
 #include <time.h>
 
 #ifdef __cplusplus
@@ -112,7 +111,7 @@ void myth_yield_ex(int option); /* the option is a hint, and not used */
 int myth_sched_yield(void);
 
 unsigned int myth_sleep(unsigned int seconds);
-int myth_usleep(useconds_t microseconds);
+int myth_usleep(unsigned int microseconds);
 int myth_nanosleep(const struct timespec *request, struct timespec *rest);
 
 /* A thread that was cancelled gives up at myth_testcancel, and nowhere else. */

@@ -180,7 +180,7 @@ pub use no_suspend::with_thread_local;
 pub use park::{Here, Unparker, on_os_stack, park, unparker};
 pub use sched::{
     Config, NoProgress, Progress, Scheduler, Spawner, StartError, UltId, UltInfo, assert_may_block,
-    callback, id, in_callback,
+    callback, id, in_callback, worker,
 };
 pub use scope::{Scope, ScopedJoinHandle, scope};
 pub use stack::{Guards, Unguarded};

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! makes `target/release/libmyth.so`, whose name for the loader is `libmyth.so.0`.
-//! `docs/myth.md` lists the functions.
+//! `docs/c.md` says what is there, and what differs.
 //!
 //! Rules:
 //! - The objects have the sizes and the static initializers of MassiveThreads, and all

@@ -320,6 +320,11 @@ impl Spawner {
         self.shared.has(worker).then(|| worker.index())
     }
 
+    /// Returns how many workers the scheduler has.
+    pub fn workers(&self) -> usize {
+        self.shared.worker_slots.len()
+    }
+
     /// Wakes a sleeping worker so that it polls progress.
     pub fn ring(&self) {
         self.shared.notify_sleepers();
@@ -331,6 +336,15 @@ impl Spawner {
 pub(crate) fn bias_name() -> usize {
     // SAFETY: the pointer is this thread's own worker, and it is not kept.
     current::worker().map_or(0, |worker| unsafe { worker.as_ref() }.name())
+}
+
+/// Returns the number of the calling ULT's worker, from 0, and how many workers its
+/// scheduler has; `None` on a thread that runs no ULT. The worker may be another one
+/// after each call that suspends the ULT.
+pub fn worker() -> Option<(usize, usize)> {
+    // SAFETY: the pointer is this thread's own worker, and it is not kept.
+    let worker = unsafe { current::worker()?.as_ref() };
+    worker.current().map(|_| (worker.index(), worker.shared().worker_slots.len()))
 }
 
 /// Returns the calling ULT's number; `None` on a thread that runs no ULT.
