@@ -8,21 +8,22 @@
 //! the program of the target rank takes no part in them.
 //!
 //! ```
-//! use tsumugi::{Error, Rank};
+//! use tsumugi::{Error, Rank, Runtime};
 //!
-//! fn main() -> Result<(), Error> {
-//!     tsumugi::run(|rt| {
-//!         let counter = rt.share::<u64>(1)?;
-//!         let number = rt.fetch_add(counter.at(Rank(0), 0), 1)?;
-//!         println!("{} of {} drew number {number}", rt.rank(), rt.size());
-//!         rt.barrier()
-//!     })
+//! #[tsumugi::main]
+//! fn main(rt: &Runtime) -> Result<(), Error> {
+//!     let counter = rt.share::<u64>(1)?;
+//!     let number = rt.fetch_add(counter.at(Rank(0), 0), 1)?;
+//!     println!("{} of {} drew number {number}", rt.rank(), rt.size());
+//!     rt.barrier()
 //! }
 //! ```
 //!
 //! | | |
 //! |---|---|
-//! | [`run`], [`Runtime`] | being a rank |
+//! | [`main`](macro@main), [`run`], [`Runtime`] | being a rank |
+//! | [`run_ranks`] | ranks that are threads of one process, for tests |
+//! | [`Plain`](macro@Plain) | a derive for types that cross between ranks |
 //! | [`Shared`], [`Exposed`], [`Buffer`] | registered memory |
 //! | [`Adopted`] | memory from elsewhere, which the network's device may use |
 //! | [`Runtime::get`] and similar | one-sided operations |
@@ -70,7 +71,7 @@ pub use array::GlobalArray;
 pub use comm::Comm;
 pub use config::{Bind, Chosen, Config, NetworkConfig, NetworkKind, NetworkSleep, Path};
 pub use global::{Global, GlobalAddr, GlobalBlock, GlobalPtr};
-pub use knob::Knob;
+pub use knob::{Knob, KnobGroup};
 pub use ledger::{Beside, InUse, Ledger, Table, Unit};
 pub use lock::{LockGuard, SharedLock};
 pub use memory::{Buffer, Exposed, Shared};

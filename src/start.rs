@@ -11,7 +11,8 @@
 //! partition, its scheduler and its region table, and all calls work between them as
 //! between processes, except that they die together.
 
-use crate::{Config, Error, Runtime};
+use crate::knob::report_misspelt;
+use crate::{Config, Error, Rank, Runtime};
 use tsumugi_core::boot::Bootstrap;
 use tsumugi_pvas::{Launch, LaunchError, Member};
 use tsumugi_runtime::job::{JobConfig, JoinedJob, is_rank};
@@ -152,6 +153,9 @@ impl Config {
         job: JoinedJob,
         main: impl FnOnce(&Runtime) -> Result<T, E> + Send,
     ) -> Result<T, E> {
+        if job.rank() == Rank(0) {
+            report_misspelt();
+        }
         let chosen = self.choose(job.node_size());
         run_job(job, &chosen, |handle| main(&Runtime::new(handle)))
     }

@@ -13,12 +13,12 @@
 
 use crate::args;
 use crate::failure::Failure;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
-use tsumugi::Config;
 use tsumugi::pvas::LaunchError;
 use tsumugi::pvas::launch::{Guardian, Launch, Superior};
+use tsumugi::{Config, config};
 
 /// Whether this process was started as a rank of a job.
 pub fn is_rank() -> bool {
@@ -27,12 +27,26 @@ pub fn is_rank() -> bool {
 
 /// `tsumugi run`: starts a program as the ranks of a job and waits for them.
 pub fn run(args: &args::RunArgs) -> Result<String, Failure> {
+    // Each rank would report a value that is not valid.
+    Config::from_env()?;
     let (program, rest) = args.program.split_first().expect("the grammar requires a program");
     let mut launch = Launch::new(args.ranks).program(program, rest).label(args.label);
-    if let Some(workers) = args.workers {
-        launch = launch.env("TSUMUGI_WORKERS", workers.to_string());
+    for (name, value) in variables(args) {
+        launch = launch.env(name, value);
+    }
+    if let Some(limit) = args.timeout {
+        launch = launch.timeout(limit);
     }
     watch(launch, program)
+}
+
+/// The variables that options of `tsumugi run` set.
+pub fn variables(args: &args::RunArgs) -> Vec<(String, OsString)> {
+    let workers = args.workers.map(|workers| (config::WORKERS, workers.to_string()));
+    let bind = args.bind.clone().map(|bind| (config::BIND, bind));
+    let options = workers.into_iter().chain(bind);
+    let options = options.map(|(name, value)| (name.to_owned(), value.into()));
+    args.env.iter().cloned().chain(options).collect()
 }
 
 /// A guardian, which ends the processes and removes the folder of a benchmark when

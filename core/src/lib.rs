@@ -37,6 +37,7 @@
 //! | [`sync`] | the only source of atomics and cells |
 //! | [`time`] | points in time, and the clock |
 //! | [`excerpt`] | the part of a text that fits into an error |
+//! | [`quantity`] | numbers, sizes and times as users write them |
 //! | [`stats`] | counters and latency histograms |
 //! | [`tag`] | names of operations in flight |
 //! | [`ring`] | bounded queues between threads |
@@ -78,6 +79,7 @@ pub mod random;
 pub mod sync;
 pub mod time;
 pub mod excerpt;
+pub mod quantity;
 pub mod stats;
 pub mod tag;
 pub mod ring;

@@ -6,6 +6,7 @@ mod no_network;
 pub use message::MessageError;
 pub use no_network::NoNetwork;
 
+use crate::own_rank::RankPrefix;
 use std::fmt;
 use tsumugi_backends::boot::{CardError, ChooseError};
 use tsumugi_core::am::{CallError, SendError};
@@ -21,7 +22,8 @@ use tsumugi_pvas::{AttachError, LaunchError, SpaceError};
 use tsumugi_ult::StartError;
 
 /// Any error that a program of ranks may get. Its `Debug` output is its message, so
-/// that `fn main() -> Result<(), tsumugi::Error>` prints a sentence.
+/// that `fn main() -> Result<(), tsumugi::Error>` prints a sentence; outside of the job's
+/// main function the number of this rank stands before it, if the job has several ranks.
 #[non_exhaustive]
 pub enum Error {
     /// An operation was refused.
@@ -151,6 +153,7 @@ impl fmt::Display for Error {
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", RankPrefix::of_error())?;
         fmt::Display::fmt(self, f)
     }
 }

@@ -296,13 +296,19 @@ fn a_killed_rank_ends_the_job_and_is_named() {
 fn a_panic_ends_the_job() {
     let done = run(3, "panic");
     assert_eq!(done.code, Some(101), "{}", done.text);
-    assert!(done.text.contains("the last rank has had enough"), "{}", done.text);
-    assert!(done.text.contains("rank 2 (pid "), "{}", done.text);
+    let panicked = done.text.lines().any(|line| line.starts_with("rank 2: thread 'main'"));
+    assert!(panicked && done.text.contains("the last rank has had enough"), "{}", done.text);
+    let lines: Vec<_> = done.text.lines().collect();
+    let cause = lines.iter().position(|line| line.starts_with("tsumugi: rank 2 (pid "));
+    let cause = cause.unwrap_or_else(|| panic!("{}", done.text));
+    // The others wait for the barrier of the end, and blame no other rank.
+    assert_eq!(lines[cause + 1..], ["tsumugi: 2 other ranks ended because of it"], "{}", done.text);
 }
 
 fn a_panic_of_a_ult_is_returned_to_its_joiner() {
     let done = passes(2, "ult-panic", &[]);
     assert!(done.text.contains("one ULT has had enough"), "{}", done.text);
+    assert!(done.text.contains("rank 1: ULT "), "{}", done.text);
 }
 
 fn an_early_exit_is_a_failure() {
@@ -320,7 +326,12 @@ fn an_error_of_main_ends_the_job() {
 fn a_stack_overflow_names_the_ult() {
     let done = run(2, "overflow");
     assert_ne!(done.code, Some(0), "{}", done.text);
-    assert!(done.text.contains("overflowed its stack of"), "{}", done.text);
+    let named = done.text.lines().any(|line| {
+        line.starts_with("rank 1: ULT ")
+            && line.contains(" overflowed its stack of 65536 bytes")
+            && line.ends_with("TSUMUGI_ULT_STACK_BYTES makes it larger")
+    });
+    assert!(named, "{}", done.text);
     assert!(done.text.contains("rank 1 (pid "), "{}", done.text);
 }
 
@@ -422,7 +433,7 @@ fn calls_to_a_killed_rank_end() {
 
 /// For jobs whose surviving ranks end by themselves after a death: the launcher does not
 /// end them before, however busy the machine is.
-pub const LONG_GRACE: (&str, &str) = ("TSUMUGI_GRACE_MS", "200000");
+pub const LONG_GRACE: (&str, &str) = ("TSUMUGI_GRACE_TIMEOUT", "200s");
 
 /// The number of ranks that have ended with an error that another rank has died. At least
 /// one of the errors names `victim`; the others may name a survivor that ended earlier.

@@ -177,10 +177,11 @@ pub use limited::{park_timeout, park_within, sleep, sleep_within};
 pub use no_suspend::NoSuspend;
 #[cfg(all(feature = "std", not(tsumugi_loom)))]
 pub use no_suspend::with_thread_local;
+pub use overflow::Origin;
 pub use park::{Here, Unparker, on_os_stack, park, unparker};
 pub use sched::{
     Config, NoProgress, Progress, Scheduler, Spawner, StartError, UltId, UltInfo, assert_may_block,
-    callback, id, in_callback, worker,
+    callback, id, in_callback, name, rank, worker,
 };
 pub use scope::{Scope, ScopedJoinHandle, scope};
 pub use stack::{Guards, Unguarded};

@@ -3,6 +3,7 @@
 use super::error::LaunchError;
 use crate::config::SpaceConfig;
 use std::ffi::{OsStr, OsString};
+use std::time::Duration;
 use tsumugi_core::mem::Rank;
 
 /// A job that is to be started, with its options.
@@ -16,6 +17,7 @@ pub struct Launch {
     pub(super) label: bool,
     pub(super) forward_signals: bool,
     pub(super) config: Option<SpaceConfig>,
+    pub(super) limit: Option<Duration>,
 }
 
 impl Launch {
@@ -30,6 +32,7 @@ impl Launch {
             label: false,
             forward_signals: false,
             config: None,
+            limit: None,
         }
     }
 
@@ -73,8 +76,9 @@ impl Launch {
         self
     }
 
-    /// Sets whether each line of output starts with `[rank] `. Without a label,
-    /// ranks write directly to the launcher's output.
+    /// Sets whether each line of output starts with `[rank] `. The output of ranks goes
+    /// through the launcher, which writes whole lines, of up to 1 MiB. Only the one rank
+    /// of a job of size 1, without a label, writes directly to the launcher's output.
     #[must_use]
     pub fn label(mut self, label: bool) -> Self {
         self.label = label;
@@ -87,6 +91,14 @@ impl Launch {
     #[must_use]
     pub fn forward_signals(mut self, forward: bool) -> Self {
         self.forward_signals = forward;
+        self
+    }
+
+    /// Sets a time limit: a job that runs longer is ended by SIGTERM, and by SIGKILL
+    /// 0.7 s later.
+    #[must_use]
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.limit = Some(limit);
         self
     }
 
