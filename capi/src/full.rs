@@ -11,7 +11,7 @@ use std::ffi::c_int;
 use tsumugi_ult::sync::{Condvar, Mutex};
 
 /// The words whose addresses have one hash.
-struct Words {
+struct WordBucket {
     empty: Mutex<Vec<usize>>,
     changed: Condvar,
 }
@@ -174,9 +174,9 @@ unsafe fn change(
     }))
 }
 
-fn words(word: *const u64) -> &'static Words {
-    static TABLE: [Words; BUCKETS] =
-        [const { Words { empty: Mutex::new(Vec::new()), changed: Condvar::new() } }; BUCKETS];
+fn words(word: *const u64) -> &'static WordBucket {
+    static TABLE: [WordBucket; BUCKETS] =
+        [const { WordBucket { empty: Mutex::new(Vec::new()), changed: Condvar::new() } }; BUCKETS];
     // Fibonacci hashing: the high bits of the product depend on all bits.
     let hash = (word.addr() as u64 >> 3).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     &TABLE[(hash >> 32) as usize % BUCKETS]
