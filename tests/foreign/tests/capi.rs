@@ -12,12 +12,19 @@ use tsumugi::pvas::Launch;
 const SIGABRT: i32 = 6;
 
 /// The sources of the header, in its order.
-const SOURCES: [&str; 11] = [
+const SOURCES: [&str; 18] = [
     "code",
     "scheduler",
     "thread",
+    "worker",
     "park",
     "lock",
+    "rwlock",
+    "semaphore",
+    "latch",
+    "meeting",
+    "once",
+    "full",
     "key",
     "wait",
     "job",
@@ -55,7 +62,7 @@ fn both_libraries_have_the_functions_of_both_headers() {
 #[test]
 fn c_programs_run_on_the_library() {
     let library = build();
-    for program in ["main", "threads", "argobots", "order"] {
+    for program in ["main", "threads", "argobots", "order", "sync"] {
         for link in ["libtsumugi.so", "libtsumugi.a"] {
             let ran = Command::new(compile(&library, program, link)).output().unwrap();
             let said = String::from_utf8_lossy(&ran.stdout);
@@ -88,6 +95,16 @@ fn c_programs_are_ranks_of_a_job() {
     }
     for way in ["start", "run"] {
         on_two_nodes(&compile(&library, "memory", "libtsumugi.so"), 3, &[way]);
+    }
+}
+
+#[test]
+fn every_function_of_synchronization_is_called_by_the_program() {
+    let program = fs::read_to_string(root().join("tests/foreign/sync.c")).unwrap();
+    for name in ["worker", "rwlock", "semaphore", "latch", "meeting", "once", "full"] {
+        for exported in exports(&source("capi", name)) {
+            assert!(program.contains(&format!("{exported}(")), "no call of {exported}");
+        }
     }
 }
 

@@ -100,6 +100,47 @@ pub fn build() -> PathBuf {
     }
 }
 
+/// Builds MassiveThreads' library; returns its folder.
+pub fn build_myth() -> PathBuf {
+    let target = scratch().join("target");
+    let built = Command::new(env!("CARGO"))
+        .current_dir(root())
+        .args(["build", "--package", "tsumugi-myth", "--offline", "--target-dir"])
+        .arg(&target)
+        // The tests' other flags are not meant for the library.
+        .env_remove("RUSTFLAGS")
+        .output()
+        .unwrap();
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    let built = target.join("debug");
+    // Programs look for the library by this name.
+    match std::os::unix::fs::symlink("libmyth.so", built.join("libmyth.so.0")) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => panic!("{error}"),
+        _ => built,
+    }
+}
+
+/// Compiles a program of MassiveThreads, with the header that has its functions.
+pub fn compile_for_myth(library: &Path, program: &str) -> PathBuf {
+    let compiled = scratch().join(format!("{program}-libmyth"));
+    let said = Command::new(env::var_os("CC").unwrap_or("cc".into()))
+        .args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O1", "-g", "-pthread"])
+        .arg("-D_GNU_SOURCE")
+        .arg("-I")
+        .arg(root().join("include/compat"))
+        .arg(root().join(format!("tests/foreign/{program}.c")))
+        .arg("-L")
+        .arg(library)
+        .arg("-lmyth")
+        .arg(format!("-Wl,-rpath,{}", library.display()))
+        .arg("-o")
+        .arg(&compiled)
+        .output()
+        .expect("there is a C compiler");
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    compiled
+}
+
 /// Runs a program as `size` ranks without a launcher, over libfabric; the last rank is on
 /// another node than the others. Leaves the run out where there is no libfabric.
 pub fn on_two_nodes(program: &Path, size: u32, words: &[&str]) {
