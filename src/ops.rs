@@ -55,9 +55,8 @@ impl Runtime {
         match const { width_of::<T>() } {
             Some(width) => {
                 let bits = self.handle().carry(&Op::get_word(from.addr(), width))?;
-                // SAFETY: on a little-endian machine the low bytes of `bits`
-                // are the bytes of a `T`, and every pattern of them is valid.
-                Ok(unsafe { std::mem::transmute_copy(&bits) })
+                // SAFETY: the bits are those of a `T`.
+                Ok(unsafe { value_of(bits) })
             }
             None => {
                 let mut value = MaybeUninit::<T>::uninit();
@@ -382,13 +381,24 @@ pub(crate) unsafe fn load_value<T: Plain>(at: NonNull<u8>) -> T {
             None => return at.cast::<T>().read(),
         }
     };
-    // SAFETY: on a little-endian machine the low bytes of `bits` are the bytes
-    // of a `T`, and every pattern of them is valid.
+    // SAFETY: the bits are those of a `T`.
+    unsafe { value_of(bits) }
+}
+
+/// The value of a type that has a [`width_of`], from its bits.
+///
+/// # Safety
+///
+/// A `T` has at most 8 bytes.
+#[inline(always)]
+pub(crate) unsafe fn value_of<T: Plain>(bits: u64) -> T {
+    // SAFETY: on a little-endian machine the low bytes of `bits` are the bytes of a
+    // `T`, and every pattern of them is valid.
     unsafe { std::mem::transmute_copy::<u64, T>(&bits) }
 }
 
 /// The width of a `T` that fits in a descriptor, or `None`.
-const fn width_of<T>() -> Option<Width> {
+pub(crate) const fn width_of<T>() -> Option<Width> {
     if size_of::<T>() != align_of::<T>() {
         return None;
     }
@@ -403,7 +413,7 @@ const fn width_of<T>() -> Option<Width> {
 
 /// The bytes of a value of a type that has a [`width_of`].
 #[inline(always)]
-fn bits_of<T: Plain>(value: T) -> u64 {
+pub(crate) fn bits_of<T: Plain>(value: T) -> u64 {
     let mut bits = 0u64;
     // SAFETY: a `T` has at most 8 bytes, and all are initialised, because it is
     // `Plain`.
@@ -414,7 +424,7 @@ fn bits_of<T: Plain>(value: T) -> u64 {
     bits
 }
 
-fn bytes_of<T: Plain>(values: &[T]) -> &[u8] {
+pub(crate) fn bytes_of<T: Plain>(values: &[T]) -> &[u8] {
     // SAFETY: `Plain` types have no padding, so all bytes are initialised.
     unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
 }
