@@ -23,6 +23,7 @@
 //!   aborts the process, and so does a C++ exception.
 #![allow(non_camel_case_types)]
 
+mod version;
 mod code;
 mod parameter;
 mod scheduler;
@@ -46,4 +47,5 @@ pub use park::*;
 pub use region::*;
 pub use scheduler::*;
 pub use thread::*;
+pub use version::*;
 pub use wait::*;
