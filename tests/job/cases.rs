@@ -4,15 +4,18 @@
 use crate::foreign::{
     a_death_is_noticed_without_a_launcher, a_rank_that_was_given_up_ends_with_the_reason,
     a_rank_without_memory_meets_others_later, a_start_that_fails_reports_the_reason,
-    an_idle_job_on_several_nodes_burns_no_core, arrays_span_nodes, containers_span_nodes,
-    global_memory_spans_nodes, histories_span_nodes, homes_answer_other_nodes, locks_span_nodes,
-    pages_move_between_nodes, programs_span_nodes, ranks_meet_by_name,
-    ranks_meet_by_the_variables_of_others, ranks_meet_over_tcp, ranks_of_several_nodes_are_one_job,
+    an_idle_job_on_several_nodes_burns_no_core, arrays_span_nodes, collectives_span_nodes,
+    containers_span_nodes, global_memory_spans_nodes, histories_span_nodes,
+    homes_answer_other_nodes, locks_span_nodes, pages_move_between_nodes, programs_span_nodes,
+    ranks_meet_by_name, ranks_meet_by_the_variables_of_others, ranks_meet_over_tcp,
+    ranks_of_several_nodes_are_one_job,
     ranks_of_several_nodes_without_a_network_fail_with_the_reason,
     the_network_outlives_a_callback_that_panics,
 };
 use crate::inside::a_rank_shows_what_its_ults_do;
-use crate::launched::{is_running, numbers_after, passes, run, run_with, start, start_with};
+use crate::launched::{
+    is_running, numbers_after, passes, run, run_with, start, start_alone, start_with,
+};
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
@@ -23,6 +26,9 @@ use tsumugi_conformance::{Seeded, cases};
 /// All cases.
 pub const ALL: &[Case] = cases![
     ranks_meet,
+    a_program_starts_its_own_ranks,
+    a_job_without_a_launcher_ends_as_under_one,
+    a_wrong_number_of_ranks_is_refused,
     more_ranks_than_cores,
     a_small_stack_of_the_main_thread_is_enough,
     no_update_is_lost,
@@ -44,6 +50,9 @@ pub const ALL: &[Case] = cases![
     an_unanswered_call_is_reported,
     messages_keep_their_order,
     messages_with_a_killed_rank_end,
+    collectives_give_the_results_of_serial_ones,
+    collectives_with_a_killed_rank_name_it,
+    collectives_span_nodes,
     buffers_outside_of_partitions_are_copied_by_the_kernel,
     ranks_that_only_read_refuse_puts,
     ranks_meet_over_tcp,
@@ -84,6 +93,51 @@ pub const ALL: &[Case] = cases![
 fn ranks_meet() {
     for ranks in [1, 2, 5] {
         passes(ranks, "meet", &[]);
+    }
+}
+
+fn a_program_starts_its_own_ranks() {
+    let done = start_alone("meet", &[("TSUMUGI_RANKS", "3")]).finish();
+    assert_eq!(done.code, Some(0), "{}", done.text);
+    for rank in 0..3 {
+        assert!(done.text.contains(&format!("rank {rank} pid ")), "{}", done.text);
+    }
+    // A launcher has chosen the number already.
+    let done = passes(2, "meet", &[("TSUMUGI_RANKS", "3")]);
+    assert_eq!(done.text.matches(" pid ").count(), 2, "{}", done.text);
+    // Variables of another launcher are hidden from the program and not from its ranks.
+    let env = [("TSUMUGI_RANKS", "2"), ("TSUMUGI_BOOT", "alone"), ("PMI_RANK", "5")];
+    let done = start_alone("meet", &env).finish();
+    assert_eq!((done.code, done.text.matches(" pid ").count()), (Some(0), 2), "{}", done.text);
+}
+
+fn a_job_without_a_launcher_ends_as_under_one() {
+    for (role, code, said) in [
+        ("error", 7, "tsumugi: rank 2 (pid "),
+        ("panic", 101, "(it panicked)"),
+        ("early", 1, "exited with code 0 before it had finished"),
+    ] {
+        let mut job = start_alone(role, &[("TSUMUGI_RANKS", "3")]);
+        let pids = job.read_until(" pid ", 3);
+        let done = job.finish();
+        assert_eq!(done.code, Some(code), "{role}: {}", done.text);
+        assert!(done.text.contains(said), "{role}: {}", done.text);
+        assert!(!pids.iter().any(|pid| is_running(*pid)), "{role}: a rank is left");
+    }
+    let mut job = start_alone("stall", &[("TSUMUGI_RANKS", "2")]);
+    let report = job.read_errors_until("77");
+    assert!(report.contains("quiet"), "{report}");
+    // SAFETY: `kill` accesses no memory of this process.
+    assert_eq!(unsafe { libc::kill(job.child.id() as i32, libc::SIGTERM) }, 0);
+    assert_eq!(job.finish().code, Some(128 + libc::SIGTERM));
+}
+
+fn a_wrong_number_of_ranks_is_refused() {
+    for ranks in ["0", "-1", "four", "", "5000"] {
+        let done = start_alone("meet", &[("TSUMUGI_RANKS", ranks)]).finish();
+        assert_eq!(done.code, Some(7), "{ranks}: {}", done.text);
+        assert!(done.text.contains("TSUMUGI_RANKS"), "{ranks}: {}", done.text);
+        assert!(!done.text.contains(" pid "), "{ranks}: {}", done.text);
     }
 }
 
@@ -246,13 +300,19 @@ fn a_killed_rank_ends_the_job_and_is_named() {
 fn a_panic_ends_the_job() {
     let done = run(3, "panic");
     assert_eq!(done.code, Some(101), "{}", done.text);
-    assert!(done.text.contains("the last rank has had enough"), "{}", done.text);
-    assert!(done.text.contains("rank 2 (pid "), "{}", done.text);
+    let panicked = done.text.lines().any(|line| line.starts_with("rank 2: thread 'main'"));
+    assert!(panicked && done.text.contains("the last rank has had enough"), "{}", done.text);
+    let lines: Vec<_> = done.text.lines().collect();
+    let cause = lines.iter().position(|line| line.starts_with("tsumugi: rank 2 (pid "));
+    let cause = cause.unwrap_or_else(|| panic!("{}", done.text));
+    // The others wait for the barrier of the end, and blame no other rank.
+    assert_eq!(lines[cause + 1..], ["tsumugi: 2 other ranks ended because of it"], "{}", done.text);
 }
 
 fn a_panic_of_a_ult_is_returned_to_its_joiner() {
     let done = passes(2, "ult-panic", &[]);
     assert!(done.text.contains("one ULT has had enough"), "{}", done.text);
+    assert!(done.text.contains("rank 1: ULT "), "{}", done.text);
 }
 
 fn an_early_exit_is_a_failure() {
@@ -270,7 +330,12 @@ fn an_error_of_main_ends_the_job() {
 fn a_stack_overflow_names_the_ult() {
     let done = run(2, "overflow");
     assert_ne!(done.code, Some(0), "{}", done.text);
-    assert!(done.text.contains("overflowed its stack of"), "{}", done.text);
+    let named = done.text.lines().any(|line| {
+        line.starts_with("rank 1: ULT ")
+            && line.contains(" overflowed its stack of 65536 bytes")
+            && line.ends_with("TSUMUGI_ULT_STACK_BYTES makes it larger")
+    });
+    assert!(named, "{}", done.text);
     assert!(done.text.contains("rank 1 (pid "), "{}", done.text);
 }
 
@@ -372,7 +437,7 @@ fn calls_to_a_killed_rank_end() {
 
 /// For jobs whose surviving ranks end by themselves after a death: the launcher does not
 /// end them before, however busy the machine is.
-pub const LONG_GRACE: (&str, &str) = ("TSUMUGI_GRACE_MS", "200000");
+pub const LONG_GRACE: (&str, &str) = ("TSUMUGI_GRACE_TIMEOUT", "200s");
 
 /// The number of ranks that have ended with an error that another rank has died. At least
 /// one of the errors names `victim`; the others may name a survivor that ended earlier.
@@ -402,6 +467,29 @@ fn messages_with_a_killed_rank_end() {
         let done = job.finish();
         assert_eq!(done.code, Some(128 + libc::SIGKILL), "{}", done.text);
         assert_eq!(done.text.matches("lost 12 exchanges").count(), 2, "{}", done.text);
+    }
+}
+
+fn collectives_give_the_results_of_serial_ones() {
+    for ranks in [1, 2, 5] {
+        passes(ranks, "collectives", &[]);
+    }
+    passes(3, "collectives-short", &[("TSUMUGI_WORKERS", "2")]);
+}
+
+/// In each group, also one that the killed rank was not in.
+fn collectives_with_a_killed_rank_name_it() {
+    let mut seeded = Seeded(12);
+    for victim in [2, 0, 3, 1, 2] {
+        let mut job = start_with(4, "collectors", &[LONG_GRACE]);
+        let pids = job.read_until("working", 4);
+        thread::sleep(Duration::from_micros(seeded.below(60_000)));
+        // SAFETY: `kill` accesses no memory of this process.
+        assert_eq!(unsafe { libc::kill(pids[victim] as i32, libc::SIGKILL) }, 0);
+        let done = job.finish();
+        assert_eq!(done.code, Some(128 + libc::SIGKILL), "{}", done.text);
+        let named = format!("lost rank {victim}");
+        assert_eq!(done.text.matches(&named).count(), 3, "{}", done.text);
     }
 }
 

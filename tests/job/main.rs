@@ -10,9 +10,12 @@
 mod adopted;
 mod apart;
 mod cases;
+mod collectors;
 mod containers;
 mod ending;
 mod foreign;
+#[path = "../collectives/mod.rs"]
+mod collectives;
 mod churn;
 mod global;
 mod homes;
@@ -88,11 +91,11 @@ fn launch(ranks: &str, role: &str) -> ExitCode {
         "readers" => Policy { peers: Peers::Read, populate: Populate::Peers, ..Policy::default() },
         _ => Policy::default(),
     };
-    let grace_ms = SpaceConfig::from_env().expect("a case gives good variables").grace_ms;
+    let grace = SpaceConfig::from_env().expect("a case gives good variables").grace;
     let sizes = SpaceConfig { heap_bytes: 1 << 30, stack_bytes: 2 << 30, ..SpaceConfig::default() };
     let job = Launch::new(ranks.parse().expect("a number of ranks"))
         .program(own, ["--role", role])
-        .config(SpaceConfig { policy, grace_ms, ..sizes })
+        .config(SpaceConfig { policy, grace, ..sizes })
         .forward_signals(true)
         .start()
         .expect("a job that starts");

@@ -99,7 +99,7 @@ impl GlobalDriver {
         let shape = ControlShape::of(member.size(), colors);
         // Each region that there is room for has a name of its own, and can be
         // replaced several times before a name repeats.
-        let split = Split::fit(shape.ranks, colors, REGION_BYTES).map_err(Error::program)?;
+        let split = Split::fit(shape.ranks, colors, REGION_BYTES)?;
         let control = ControlRegions::new(member, transport.map(|transport| &**transport), shape)?;
         let remote_completion = transport.is_none_or(|transport| transport.remote_completion());
         let keeps_order = transport.is_some_and(|transport| transport.keeps_order(PART_BYTES));
