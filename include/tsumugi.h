@@ -28,6 +28,27 @@
 #include <stdint.h>
 
 /**
+ * The first number of the header's version.
+ */
+#define TSUMUGI_VERSION_MAJOR 0
+
+/**
+ * The second number; before version 1.0, another one may be another interface.
+ */
+#define TSUMUGI_VERSION_MINOR 1
+
+/**
+ * The third number.
+ */
+#define TSUMUGI_VERSION_PATCH 0
+
+/**
+ * All three numbers as one, which grows with each version:
+ * `major * 10000 + minor * 100 + patch`.
+ */
+#define TSUMUGI_VERSION 100
+
+/**
  * The call has succeeded.
  */
 #define TSUMUGI_OK 0
@@ -433,6 +454,17 @@ typedef uint64_t tsumugi_addr;
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
+
+/**
+ * The version of the library with which the program runs, as `TSUMUGI_VERSION` is
+ * that of the header with which it was compiled. Wait-free.
+ */
+uint32_t tsumugi_version(void);
+
+/**
+ * The version of the library as a text, such as "0.1.0"; never freed. Wait-free.
+ */
+const char *tsumugi_version_text(void);
 
 /**
  * The meaning of a code, as a sentence without a full stop; for any other number,

@@ -23,6 +23,7 @@
 //!   aborts the process, and so does a C++ exception.
 #![allow(non_camel_case_types)]
 
+mod version;
 mod code;
 mod parameter;
 mod scheduler;
@@ -59,5 +60,6 @@ pub use rwlock::*;
 pub use scheduler::*;
 pub use semaphore::*;
 pub use thread::*;
+pub use version::*;
 pub use wait::*;
 pub use worker::*;
