@@ -79,7 +79,8 @@
 #define TSUMUGI_ERROR_RUNNING -9
 
 /**
- * The scheduler has ended, or ended before the ULT did.
+ * The scheduler has ended, or ended before the ULT did; the object of the handle has
+ * ended, or the rank has.
  */
 #define TSUMUGI_ERROR_ENDED -10
 
@@ -109,7 +110,8 @@
 #define TSUMUGI_ERROR_NOT_LOCKED -15
 
 /**
- * There are too many foreign schedulers, or too many regions.
+ * There are too many foreign schedulers, regions, messages in progress or
+ * communicators.
  */
 #define TSUMUGI_ERROR_CROWDED -16
 
@@ -162,6 +164,41 @@
  * Other ranks cannot reach the memory, or it has no global address.
  */
 #define TSUMUGI_ERROR_REACH -26
+
+/**
+ * The job has no such rank.
+ */
+#define TSUMUGI_ERROR_RANK -27
+
+/**
+ * The message or the answer is longer than the room for it; its beginning is there.
+ */
+#define TSUMUGI_ERROR_TRUNCATED -28
+
+/**
+ * The length is more than the call can carry, or differs from that of another rank.
+ */
+#define TSUMUGI_ERROR_LENGTH -29
+
+/**
+ * The handler of the other rank has failed, or the bytes could not be moved.
+ */
+#define TSUMUGI_ERROR_FAILED -30
+
+/**
+ * The rank has no handler of this number.
+ */
+#define TSUMUGI_ERROR_HANDLER -31
+
+/**
+ * The value is none of those that the parameter can have.
+ */
+#define TSUMUGI_ERROR_VALUE -32
+
+/**
+ * A hold or a checkout of this rank excludes the new one.
+ */
+#define TSUMUGI_ERROR_HELD -33
 
 /**
  * Whenever the ULT becomes ready, it runs before other ready ULTs.
@@ -225,6 +262,55 @@
 #define TSUMUGI_ATOMIC_SWAP 4
 
 /**
+ * The signal sets the word to its value.
+ */
+#define TSUMUGI_SIGNAL_SET 0
+
+/**
+ * The signal adds its value to the word, wrapping.
+ */
+#define TSUMUGI_SIGNAL_ADD 1
+
+/**
+ * The wait ends when the word equals the value.
+ */
+#define TSUMUGI_UNTIL_EQUAL 0
+
+/**
+ * The wait ends when the word no longer equals the value.
+ */
+#define TSUMUGI_UNTIL_NOT_EQUAL 1
+
+/**
+ * The wait ends when the word, as a count that wraps, has reached the value.
+ */
+#define TSUMUGI_UNTIL_AT_LEAST 2
+
+/**
+ * The wait ends when one of the bits of the value is set in the word.
+ */
+#define TSUMUGI_UNTIL_ANY_BIT 3
+
+/**
+ * In place of a source: a message from any rank.
+ */
+#define TSUMUGI_ANY_SOURCE -1
+
+/**
+ * In place of a tag: a message with any tag.
+ */
+#define TSUMUGI_ANY_TAG -1
+
+/**
+ * A communicator: a message that is sent through it can only be received through the
+ * same communicator of another rank, so the messages of one part of a program do not
+ * mix with those of another. Messages from one rank to another through one
+ * communicator are received in the order in which they were sent, as far as they match
+ * the receives. Any thread and any ULT may use it.
+ */
+struct tsumugi_comm;
+
+/**
  * A condition variable, used with a mutex.
  */
 struct tsumugi_condvar;
@@ -261,6 +347,11 @@ struct tsumugi_region;
  * The registration of a foreign scheduler.
  */
 struct tsumugi_registration;
+
+/**
+ * A message that was begun; the handle lives until a wait or a test ends it.
+ */
+struct tsumugi_request;
 
 /**
  * A scheduler: workers and their ULTs. A process may have any number of
@@ -399,6 +490,24 @@ struct tsumugi_wait {
  */
 typedef uint64_t tsumugi_addr;
 
+/**
+ * A message that has come.
+ */
+struct tsumugi_received {
+  /**
+   * The rank that sent it.
+   */
+  uint32_t source;
+  /**
+   * Its tag.
+   */
+  uint32_t tag;
+  /**
+   * Its length, also where that is more than the room for it.
+   */
+  size_t bytes;
+};
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
@@ -412,7 +521,9 @@ const char *tsumugi_error_text(int code);
 /**
  * The reason of the last failure of this OS thread that has one: a sentence that
  * names the object of the failure; empty if there was none. A failure without a
- * reason (such as NULL) leaves the string as it was: its code says all. The string
+ * reason (such as FLAGS) leaves the string as it was: its code says all. From the
+ * signals on in this header, each failure has a reason, which names the argument
+ * that was NULL, the handle that has ended, or the value that was wrong. The string
  * is valid until the next call of this OS thread that fails.
  */
 const char *tsumugi_reason(void);
@@ -1363,6 +1474,388 @@ int tsumugi_flush(const struct tsumugi_job *job, uint32_t rank);
  * `job` is a live job.
  */
 int tsumugi_flush_all(const struct tsumugi_job *job);
+
+/**
+ * Writes `bytes` bytes at `to`, then changes the 8-byte word at `word`, of the same
+ * or another rank, by `signal` (`TSUMUGI_SIGNAL_*`) with `value`, and wakes the
+ * threads that wait for it: a thread that sees the signal sees the bytes. Blocks;
+ * wait-free between ranks of a node.
+ *
+ * Errors: VALUE (of `signal`), NULL; NOWHERE, STALE, RANGE, READ_ONLY and LOST of
+ * the bytes (then the word is unchanged) and of the word, and UNALIGNED of the word
+ * (then the bytes have landed).
+ *
+ * # Safety
+ *
+ * `job` is a live job; `from` is valid for a read of `bytes` bytes.
+ */
+int tsumugi_put_signal(const struct tsumugi_job *job,
+                       tsumugi_addr to,
+                       const void *from,
+                       size_t bytes,
+                       tsumugi_addr word,
+                       int signal,
+                       uint64_t value);
+
+/**
+ * Changes the 8-byte word at `word` by `signal` (`TSUMUGI_SIGNAL_*`) with `value`, and
+ * wakes the threads that wait for it. Writes the old value to `old`, unless `old` is
+ * NULL. Blocks; wait-free between ranks of a node.
+ *
+ * Errors: NOWHERE, STALE, RANGE, UNALIGNED, READ_ONLY, LOST, VALUE (of `signal`),
+ * NULL.
+ *
+ * # Safety
+ *
+ * `job` is a live job; `old` is NULL or valid for a write.
+ */
+int tsumugi_signal(const struct tsumugi_job *job,
+                   tsumugi_addr word,
+                   int signal,
+                   uint64_t value,
+                   uint64_t *old);
+
+/**
+ * Waits until the 8-byte word at `word`, which is this rank's own memory, satisfies
+ * the condition `until` (`TSUMUGI_UNTIL_*`) with `value`, by a signal of any rank.
+ * Writes the word that did to `found`, unless `found` is NULL. The caller sleeps
+ * meanwhile. Changes by plain puts and atomics are seen, but do not wake a waiter.
+ * The memory must stay registered during the call. Blocks.
+ *
+ * Errors: LOST (a rank has died while the word did not satisfy the condition),
+ * ELSEWHERE (the word is another rank's), NOWHERE, STALE, RANGE, UNALIGNED, VALUE
+ * (of `until`), NULL.
+ *
+ * # Safety
+ *
+ * `job` is a live job; `found` is NULL or valid for a write.
+ */
+int tsumugi_wait_until(const struct tsumugi_job *job,
+                       tsumugi_addr word,
+                       int until,
+                       uint64_t value,
+                       uint64_t *found);
+
+/**
+ * Waits as `tsumugi_wait_until` does, for `limit_ns` nanoseconds at most
+ * (`TSUMUGI_FOREVER`: no limit).
+ *
+ * Errors: TIMED_OUT, and those of `tsumugi_wait_until`.
+ *
+ * # Safety
+ *
+ * As for `tsumugi_wait_until`.
+ */
+int tsumugi_wait_until_within(const struct tsumugi_job *job,
+                              tsumugi_addr word,
+                              int until,
+                              uint64_t value,
+                              uint64_t limit_ns,
+                              uint64_t *found);
+
+/**
+ * Allocates `bytes` bytes in this rank's partition, aligned to 16, from which a
+ * message is copied once. If the heap is full (`TSUMUGI_HEAP_BYTES`), or if the process is
+ * not a rank, the system allocates them. NULL if the system has no memory either.
+ * Never waits for another rank.
+ */
+void *tsumugi_malloc(size_t bytes);
+
+/**
+ * Allocates `count` zero values of `bytes` bytes each, as `tsumugi_malloc` does. NULL
+ * also if the product is no number of bytes.
+ */
+void *tsumugi_calloc(size_t count, size_t bytes);
+
+/**
+ * Makes the block `bytes` bytes long, at the same or another place, and returns it;
+ * its bytes stay as they are, as far as they fit. A NULL `block` is a new block. If
+ * there is no memory, returns NULL, and the block stays as it is.
+ *
+ * # Safety
+ *
+ * `block` is NULL, or is a block of one of these functions that was not freed; no
+ * thread uses it meanwhile.
+ */
+void *tsumugi_realloc(void *block, size_t bytes);
+
+/**
+ * Frees a block of `tsumugi_malloc`, `tsumugi_calloc`, `tsumugi_realloc` or
+ * `tsumugi_recv_whole`. NULL is allowed. Never waits.
+ *
+ * # Safety
+ *
+ * `block` is NULL, or is a block of one of these functions that was not freed; no
+ * thread uses it any more.
+ */
+void tsumugi_free(void *block);
+
+/**
+ * The communicator that exists from the start. Wait-free.
+ *
+ * Errors: NULL.
+ *
+ * # Safety
+ *
+ * `job` is a live job; `out` is valid for a write.
+ */
+int tsumugi_comm_open(const struct tsumugi_job *job, struct tsumugi_comm **out);
+
+/**
+ * Makes a new communicator for a part of the program. All ranks must call it. Blocks.
+ *
+ * Errors: CROWDED (the job has made 65,535 communicators; a number is not used again),
+ * LOST, JOB, ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `comm` is a communicator; `out` is valid for a write.
+ */
+int tsumugi_comm_duplicate(const struct tsumugi_comm *comm, struct tsumugi_comm **out);
+
+/**
+ * Ends the handle of a communicator; requests that were begun through it go on. Never
+ * waits.
+ *
+ * Errors: ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `comm` is a communicator; no thread uses it any more.
+ */
+int tsumugi_comm_close(struct tsumugi_comm *comm);
+
+/**
+ * Sends `bytes` bytes to the rank `to`. Returns when the bytes may be changed again:
+ * at once for short messages, and for long ones when the other rank has taken them.
+ * Blocks.
+ *
+ * Errors: RANK, LOST, CROWDED (this rank has 4,096 messages in progress), FAILED,
+ * ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `comm` is a communicator; `from` is valid for a read of `bytes` bytes.
+ */
+int tsumugi_send(const struct tsumugi_comm *comm,
+                 uint32_t to,
+                 uint32_t tag,
+                 const void *from,
+                 size_t bytes);
+
+/**
+ * Waits for a message from `source` (a rank, or `TSUMUGI_ANY_SOURCE`) with `tag` (a
+ * tag of 32 bits, or `TSUMUGI_ANY_TAG`), and copies it to `into`, which has room for
+ * `room` bytes. Writes what has come to `received`, unless that is NULL. Blocks.
+ *
+ * Errors: TRUNCATED (the message is longer than the room, which has its beginning; the
+ * rest is lost; `received` is written), RANK, VALUE (of `tag`), LOST (the source of the
+ * receive, or the sender of the message, has died), CROWDED, FAILED, ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `comm` is a communicator; `into` is valid for a write of `room` bytes; `received` is
+ * NULL or valid for a write.
+ */
+int tsumugi_recv(const struct tsumugi_comm *comm,
+                 int64_t source,
+                 int64_t tag,
+                 void *into,
+                 size_t room,
+                 struct tsumugi_received *received);
+
+/**
+ * Waits for a message of any length, as `tsumugi_recv` does, and writes the address of
+ * its bytes to `data`: a block that `tsumugi_free` frees, also if the message has no
+ * bytes. Blocks.
+ *
+ * Errors: MEMORY (the message stays), and those of `tsumugi_recv` but TRUNCATED.
+ *
+ * # Safety
+ *
+ * `comm` is a communicator; `data` is valid for a write; `received` is NULL or valid
+ * for a write.
+ */
+int tsumugi_recv_whole(const struct tsumugi_comm *comm,
+                       int64_t source,
+                       int64_t tag,
+                       void **data,
+                       struct tsumugi_received *received);
+
+/**
+ * Sends and receives at the same time, as `tsumugi_send` and `tsumugi_recv` do, so that
+ * ranks that exchange messages cannot deadlock. Blocks.
+ *
+ * Errors: those of `tsumugi_send` and of `tsumugi_recv`; both have ended then.
+ *
+ * # Safety
+ *
+ * As for `tsumugi_send` and `tsumugi_recv`; the two memories do not overlap.
+ */
+int tsumugi_send_recv(const struct tsumugi_comm *comm,
+                      uint32_t to,
+                      uint32_t send_tag,
+                      const void *from,
+                      size_t bytes,
+                      int64_t source,
+                      int64_t recv_tag,
+                      void *into,
+                      size_t room,
+                      struct tsumugi_received *received);
+
+/**
+ * Waits until there is a message that matches, as for `tsumugi_recv`, and writes its
+ * source, tag and length to `found`, without receiving it. Another thread may receive
+ * it. Blocks.
+ *
+ * Errors: RANK, VALUE (of `tag`), LOST, ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `comm` is a communicator; `found` is NULL or valid for a write.
+ */
+int tsumugi_probe(const struct tsumugi_comm *comm,
+                  int64_t source,
+                  int64_t tag,
+                  struct tsumugi_received *found);
+
+/**
+ * Writes to `is_there` whether there is a message that matches, as for `tsumugi_recv`,
+ * and its source, tag and length to `found` if there is one. Never waits.
+ *
+ * Errors: RANK, VALUE (of `tag`), ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `comm` is a communicator; `is_there` is valid for a write; `found` is NULL or valid
+ * for a write.
+ */
+int tsumugi_try_probe(const struct tsumugi_comm *comm,
+                      int64_t source,
+                      int64_t tag,
+                      bool *is_there,
+                      struct tsumugi_received *found);
+
+/**
+ * Begins to send `bytes` bytes to the rank `to`; the program must not change them
+ * before the request has ended. Waits only for room in the rank's tables.
+ *
+ * Errors: RANK, LOST, CROWDED, ENDED, NULL; the wait returns errors that occur later.
+ *
+ * # Safety
+ *
+ * `comm` is a communicator; `from` is valid for a read of `bytes` bytes until the
+ * request has ended; `out` is valid for a write.
+ */
+int tsumugi_isend(const struct tsumugi_comm *comm,
+                  uint32_t to,
+                  uint32_t tag,
+                  const void *from,
+                  size_t bytes,
+                  struct tsumugi_request **out);
+
+/**
+ * Begins to receive a message into `room` bytes at `into`, as `tsumugi_recv` does; the
+ * program must not use them before the request has ended. Waits only for room in the
+ * rank's tables.
+ *
+ * Errors: RANK, VALUE (of `tag`), LOST, CROWDED, ENDED, NULL; the wait returns errors
+ * that occur later.
+ *
+ * # Safety
+ *
+ * `comm` is a communicator; `into` is valid for a write of `room` bytes until the
+ * request has ended; `out` is valid for a write.
+ */
+int tsumugi_irecv(const struct tsumugi_comm *comm,
+                  int64_t source,
+                  int64_t tag,
+                  void *into,
+                  size_t room,
+                  struct tsumugi_request **out);
+
+/**
+ * Waits until the message has ended, and ends the request. Writes what has come to
+ * `received`, unless that is NULL; of a send, the receiver, the tag and the length.
+ * That a send has ended need not mean that the message was received. Blocks.
+ *
+ * Errors: TRUNCATED, LOST, CANCELLED, FAILED and ENDED of the message (the request has
+ * ended then, too); NULL, and ENDED of a request that a call has ended before.
+ *
+ * # Safety
+ *
+ * `request` is a request; no other thread ends it; `received` is NULL or valid for a
+ * write.
+ */
+int tsumugi_request_wait(struct tsumugi_request *request,
+                         struct tsumugi_received *received);
+
+/**
+ * Writes to `is_done` whether the message has ended. If it has, ends the request, as
+ * `tsumugi_request_wait` does. Never waits.
+ *
+ * Errors: those of `tsumugi_request_wait`; for an error of the message `is_done` is
+ * true.
+ *
+ * # Safety
+ *
+ * As for `tsumugi_request_wait`; `is_done` is valid for a write.
+ */
+int tsumugi_request_test(struct tsumugi_request *request,
+                         bool *is_done,
+                         struct tsumugi_received *received);
+
+/**
+ * Waits until one of `count` messages has ended, writes its index to `index`, and ends
+ * its request, as `tsumugi_request_wait` does; the entry in `requests` becomes NULL.
+ * Entries that are NULL are left out. Blocks.
+ *
+ * Errors: those of `tsumugi_request_wait`, of the message at `index`; NULL also if all
+ * entries are NULL.
+ *
+ * # Safety
+ *
+ * `requests` is valid for reads and writes of `count` entries, each of which is NULL or
+ * a request; no other thread ends one of them; `index` is valid for a write; `received`
+ * is NULL or valid for a write.
+ */
+int tsumugi_request_wait_any(struct tsumugi_request **requests,
+                             size_t count,
+                             size_t *index,
+                             struct tsumugi_received *received);
+
+/**
+ * Waits until all of `count` messages have ended, and ends their requests; the entries
+ * in `requests` become NULL. Entries that are NULL are left out. Writes what has come
+ * to `received`, unless that is NULL, and the code of each message to `codes`, unless
+ * that is NULL: entry by entry. Blocks.
+ *
+ * Errors: the code of the first message that has failed; NULL and ENDED, as for
+ * `tsumugi_request_wait`: then no request was ended.
+ *
+ * # Safety
+ *
+ * `requests` is valid for reads and writes of `count` entries, each of which is NULL or
+ * a request; no other thread ends one of them; `received` and `codes` are NULL or valid
+ * for writes of `count` entries.
+ */
+int tsumugi_request_wait_all(struct tsumugi_request **requests,
+                             size_t count,
+                             struct tsumugi_received *received,
+                             int *codes);
+
+/**
+ * Asks that the receive take no message any more. The wait then returns CANCELLED, or
+ * a message that was arriving already; no message is lost. A send is not cancelled.
+ * Never waits.
+ *
+ * Errors: VALUE (the request is a send), ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `request` is a request; no other thread ends it.
+ */
+int tsumugi_request_cancel(const struct tsumugi_request *request);
 
 #ifdef __cplusplus
 }  // extern "C"

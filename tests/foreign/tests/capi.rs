@@ -12,7 +12,7 @@ use tsumugi::pvas::Launch;
 const SIGABRT: i32 = 6;
 
 /// The sources of the header, in its order.
-const SOURCES: [&str; 11] = [
+const SOURCES: [&str; 15] = [
     "code",
     "scheduler",
     "thread",
@@ -24,6 +24,10 @@ const SOURCES: [&str; 11] = [
     "region",
     "access",
     "operation",
+    "signal",
+    "private_heap",
+    "comm",
+    "request",
 ];
 
 #[test]
