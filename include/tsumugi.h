@@ -302,6 +302,44 @@
 #define TSUMUGI_ANY_TAG -1
 
 /**
+ * The number of bytes that an answer can have.
+ */
+#define TSUMUGI_ANSWER_BYTES_MAX 224
+
+/**
+ * Each hold excludes all others, first come, first served.
+ */
+#define TSUMUGI_RANK_LOCK_MUTEX 0
+
+/**
+ * Readers wait for a writer that holds the lock, writers for all readers. Writers may
+ * starve.
+ */
+#define TSUMUGI_RANK_LOCK_READERS 1
+
+/**
+ * Phases: a reader waits for one writer at most, a writer for the readers that came
+ * before it and for the writers before it.
+ */
+#define TSUMUGI_RANK_LOCK_NEUTRAL 2
+
+/**
+ * A writer that waits behind another has the lock before any reader. Readers may
+ * starve.
+ */
+#define TSUMUGI_RANK_LOCK_WRITERS 3
+
+/**
+ * Together with other shared holds; of a `TSUMUGI_RANK_LOCK_MUTEX` exclusively.
+ */
+#define TSUMUGI_SHARED 0
+
+/**
+ * Alone.
+ */
+#define TSUMUGI_EXCLUSIVE 1
+
+/**
  * A communicator: a message that is sent through it can only be received through the
  * same communicator of another rank, so the messages of one part of a program do not
  * mix with those of another. Messages from one rank to another through one
@@ -337,6 +375,13 @@ struct tsumugi_mutex;
  * An operation that was begun; the handle lives until a wait or a let-go ends it.
  */
 struct tsumugi_operation;
+
+/**
+ * A lock for the threads and ULTs of all ranks. Without contention a shared hold is
+ * one fetch-and-add, and its end another. A waiter sleeps until the holder in front
+ * of it writes a word of the waiter's own memory.
+ */
+struct tsumugi_rank_lock;
 
 /**
  * Memory of this rank that has a global address.
@@ -507,6 +552,18 @@ struct tsumugi_received {
    */
   size_t bytes;
 };
+
+/**
+ * A function for the messages of a number: `from` is the rank of the caller, `bytes` the
+ * message, `answer` has room for `TSUMUGI_ANSWER_BYTES_MAX` bytes. Returns the number
+ * of bytes of the answer; a larger number is a failure, of which the caller is told.
+ * `bytes` and `answer` are valid until the function returns.
+ */
+typedef size_t (*tsumugi_handler_function)(void *arg,
+                                           uint32_t from,
+                                           const void *bytes,
+                                           size_t count,
+                                           void *answer);
 
 #ifdef __cplusplus
 extern "C" {
@@ -1856,6 +1913,183 @@ int tsumugi_request_wait_all(struct tsumugi_request **requests,
  * `request` is a request; no other thread ends it.
  */
 int tsumugi_request_cancel(const struct tsumugi_request *request);
+
+/**
+ * Runs `handle` for each message to `number` from now on, from any rank. Handlers of
+ * messages from one rank start in the order in which the messages were sent, one at a
+ * time, on any thread of the rank that polls. A handler must not block or take long,
+ * because the next message waits meanwhile: a call in it that would sleep aborts the
+ * process. It may spawn ULTs, notify, unlock, send signals to ranks of its node, and
+ * store what it was sent. The function and `arg` are used until the job ends; a later
+ * call for the same number replaces them.
+ *
+ * Errors: NULL.
+ *
+ * # Safety
+ *
+ * `job` is a live job; `handle(arg, ...)` may run on any thread until the job ends, and
+ * writes at most as many bytes to `answer` as there is room for.
+ */
+int tsumugi_handler(const struct tsumugi_job *job,
+                    uint32_t number,
+                    tsumugi_handler_function handle,
+                    void *arg);
+
+/**
+ * Registers a function as `tsumugi_handler` does, which runs on a ULT of its own for
+ * each message, so it may block. The ULTs start in any order.
+ *
+ * Errors: NULL.
+ *
+ * # Safety
+ *
+ * As for `tsumugi_handler`.
+ */
+int tsumugi_service(const struct tsumugi_job *job,
+                    uint32_t number,
+                    tsumugi_handler_function serve,
+                    void *arg);
+
+/**
+ * Sends `bytes` bytes to the function `number` of the rank `to`, and waits for its
+ * answer. Up to 224 bytes travel in the message; the other rank reads more, up to 256
+ * KiB, from a copy in this rank's heap. The answer is copied to `answer`, which has room
+ * for `room` bytes, and its length is written to `answer_bytes`, unless that is NULL.
+ * Blocks.
+ *
+ * Errors: TRUNCATED (the answer is longer than the room, which has its beginning),
+ * HANDLER, FAILED (the function has returned a number that is too large, or the bytes
+ * could not be read), RANK, LENGTH, LOST, MEMORY, CROWDED, ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `job` is a live job; `from` is valid for a read of `bytes` bytes; `answer` is valid
+ * for a write of `room` bytes; `answer_bytes` is NULL or valid for a write.
+ */
+int tsumugi_call(const struct tsumugi_job *job,
+                 uint32_t to,
+                 uint32_t number,
+                 const void *from,
+                 size_t bytes,
+                 void *answer,
+                 size_t room,
+                 size_t *answer_bytes);
+
+/**
+ * Calls as `tsumugi_call` does, and waits for the answer for `limit_ns` nanoseconds at
+ * most (`TSUMUGI_FOREVER`: no limit), from the moment when there is room for the call.
+ * After TIMED_OUT the function may have run, or may run later.
+ *
+ * Errors: TIMED_OUT, and those of `tsumugi_call`.
+ *
+ * # Safety
+ *
+ * As for `tsumugi_call`.
+ */
+int tsumugi_call_within(const struct tsumugi_job *job,
+                        uint32_t to,
+                        uint32_t number,
+                        const void *from,
+                        size_t bytes,
+                        uint64_t limit_ns,
+                        void *answer,
+                        size_t room,
+                        size_t *answer_bytes);
+
+/**
+ * Sends `bytes` bytes to the function `number` of the rank `to`, without an answer.
+ * Waits only for room, and, with more than 224 bytes, until they have been read. Up to
+ * 224 bytes are not answered, so no error of the function is returned for them.
+ *
+ * Errors: those of `tsumugi_call` but TRUNCATED.
+ *
+ * # Safety
+ *
+ * `job` is a live job; `from` is valid for a read of `bytes` bytes.
+ */
+int tsumugi_cast(const struct tsumugi_job *job,
+                 uint32_t to,
+                 uint32_t number,
+                 const void *from,
+                 size_t bytes);
+
+/**
+ * Makes a lock of the given kind (`TSUMUGI_RANK_LOCK_*`) with its words in the memory
+ * of the rank `home`. All ranks must call it, with the same `home` and `kind`, in the
+ * same order. Blocks.
+ *
+ * Errors: RANK, VALUE (of `kind`), MEMORY, CROWDED, LOST, JOB, NULL.
+ *
+ * # Safety
+ *
+ * `job` is a live job; `out` is valid for a write.
+ */
+int tsumugi_rank_lock_create(const struct tsumugi_job *job,
+                             uint32_t home,
+                             int kind,
+                             struct tsumugi_rank_lock **out);
+
+/**
+ * Ends the handle of a lock; holds of this rank are given back. The words are freed at
+ * the next barrier, so all ranks must have ended their use of the lock before it.
+ *
+ * Errors: ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `lock` is a rank lock; no thread of this process uses it any more.
+ */
+int tsumugi_rank_lock_destroy(struct tsumugi_rank_lock *lock);
+
+/**
+ * Takes the lock, shared or exclusively (`TSUMUGI_SHARED`, `TSUMUGI_EXCLUSIVE`); the
+ * caller sleeps until it is its turn. Blocks.
+ *
+ * Errors: LOST (a rank has died; the reason names it), VALUE (of `mode`), ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `lock` is a rank lock.
+ */
+int tsumugi_rank_lock_lock(const struct tsumugi_rank_lock *lock, int mode);
+
+/**
+ * Takes the lock if that needs no waiting for another holder. Lock-free.
+ *
+ * Errors: BUSY, and those of `tsumugi_rank_lock_lock`.
+ *
+ * # Safety
+ *
+ * `lock` is a rank lock.
+ */
+int tsumugi_rank_lock_try_lock(const struct tsumugi_rank_lock *lock, int mode);
+
+/**
+ * Takes the lock as `tsumugi_rank_lock_lock` does, and waits for it for `limit_ns`
+ * nanoseconds at most (`TSUMUGI_FOREVER`: no limit).
+ *
+ * Errors: TIMED_OUT, and those of `tsumugi_rank_lock_lock`.
+ *
+ * # Safety
+ *
+ * `lock` is a rank lock.
+ */
+int tsumugi_rank_lock_lock_within(const struct tsumugi_rank_lock *lock,
+                                  int mode,
+                                  uint64_t limit_ns);
+
+/**
+ * Gives back one hold of this rank; any thread may do so. Blocking operations under
+ * the lock are complete then; operations that were only begun must have ended before.
+ * Lock-free.
+ *
+ * Errors: NOT_LOCKED (this rank does not hold the lock), LOST, ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `lock` is a rank lock.
+ */
+int tsumugi_rank_lock_unlock(const struct tsumugi_rank_lock *lock);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -50,7 +50,7 @@ static size_t empty(void *arg, uint32_t from, const void *bytes, size_t count, v
 
 static void play(void)
 {
-    static char data[LONG], answer[TSUMUGI_ANSWER_BYTES_MAX];
+    static char data[LONG], reply[TSUMUGI_ANSWER_BYTES_MAX];
     size_t count_of = 0;
     char none_such[32];
     OK(tsumugi_handler(job, REVERSE, reverse, &counted));
@@ -59,11 +59,11 @@ static void play(void)
     OK(tsumugi_handler(job, TOO_LONG, too_long, NULL));
     OK(tsumugi_handler(job, EMPTY, empty, NULL));
     OK(tsumugi_barrier(job));
-    OK(tsumugi_call(job, next, REVERSE, "abc", 3, answer, sizeof answer, &count_of));
-    CHECK(count_of == 3 && memcmp(answer, "cba", 3) == 0);
+    OK(tsumugi_call(job, next, REVERSE, "abc", 3, reply, sizeof reply, &count_of));
+    CHECK(count_of == 3 && memcmp(reply, "cba", 3) == 0);
     for (int n = 0; n < LONG; n++) data[n] = (char)(n % 101);
-    OK(tsumugi_call(job, next, REVERSE, data, LONG, answer, sizeof answer, &count_of));
-    CHECK(count_of == sizeof answer && answer[0] == data[LONG - 1] && answer[9] == data[LONG - 10]);
+    OK(tsumugi_call(job, next, REVERSE, data, LONG, reply, sizeof reply, &count_of));
+    CHECK(count_of == sizeof reply && reply[0] == data[LONG - 1] && reply[9] == data[LONG - 10]);
     OK(tsumugi_call(job, next, EMPTY, NULL, 0, NULL, 0, NULL));
     uint32_t from = 0, one = 1;
     OK(tsumugi_call(job, next, SLOW, NULL, 0, &from, 4, NULL));
@@ -76,8 +76,8 @@ static void play(void)
     /* What is wrong. */
     snprintf(none_such, sizeof none_such, "rank %u", size);
     REFUSES(TSUMUGI_ERROR_TRUNCATED, "3 bytes",
-            tsumugi_call(job, next, REVERSE, "abc", 3, answer, 2, &count_of));
-    CHECK(count_of == 3 && memcmp(answer, "cb", 2) == 0);
+            tsumugi_call(job, next, REVERSE, "abc", 3, reply, 2, &count_of));
+    CHECK(count_of == 3 && memcmp(reply, "cb", 2) == 0);
     REFUSES(TSUMUGI_ERROR_TIMED_OUT, "",
             tsumugi_call_within(job, next, SLOW, NULL, 0, 1000000, &from, 4, NULL));
     REFUSES(TSUMUGI_ERROR_FAILED, "", tsumugi_call(job, next, SLOW, &one, 4, &from, 4, NULL));

@@ -12,7 +12,7 @@ use tsumugi::pvas::Launch;
 const SIGABRT: i32 = 6;
 
 /// The sources of the header, in its order.
-const SOURCES: [&str; 15] = [
+const SOURCES: [&str; 20] = [
     "code",
     "scheduler",
     "thread",
@@ -28,6 +28,11 @@ const SOURCES: [&str; 15] = [
     "private_heap",
     "comm",
     "request",
+    "active_message",
+    "rank_lock",
+    "window",
+    "epoch",
+    "heap",
 ];
 
 #[test]

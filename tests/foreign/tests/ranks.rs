@@ -46,3 +46,8 @@ fn active_messages() {
 fn rank_locks() {
     runs("rank_locks", &["rank_lock"]);
 }
+
+#[test]
+fn windows_and_the_heap() {
+    runs("windows", &["window", "epoch", "heap"]);
+}
