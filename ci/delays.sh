@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the tests in a build in which accesses to atomics are delayed now and then
 # (core/src/sync/delayed.rs), in the target folder target/delays. The arguments go to
-# `cargo test`: `ci/delays.sh -p tsumugi --test job`. TSUMUGI_DELAY_ONE_IN=N, at build
+# `cargo test`: `ci/delays.sh -p tsumugi --test job`. TSUMUGI_TEST_DELAY_ONE_IN=N, at build
 # time, delays one access in N (2048 if unset).
 #
 # Not part of `.ci/run`: all tests take about an hour. It finds orders of steps that occur

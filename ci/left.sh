@@ -13,7 +13,7 @@ tsumugi=$PWD/target/debug/tsumugi
 mark=left-$$-$RANDOM
 work=$(mktemp -d)
 marked() {
-    grep -lzx "TSUMUGI_LEFT=$mark" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3 || true
+    grep -lzx "TSUMUGI_TEST_LEFT=$mark" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3 || true
 }
 clean() {
     marked | xargs -r kill -KILL 2>/dev/null || true
@@ -75,7 +75,7 @@ kills() {
     local who=$1 count=$2 what="${*:3}" try took begin pid
     for try in 1 2 3; do
         mkdir "$work/tmp"
-        TSUMUGI_LEFT=$mark TMPDIR=$work/tmp TSUMUGI_RSH=$work/rsh \
+        TSUMUGI_TEST_LEFT=$mark TMPDIR=$work/tmp TSUMUGI_RSH=$work/rsh \
             "$tsumugi" "${@:3}" >"$work/log" 2>&1 &
         launcher=$!
         disown "$launcher"

@@ -12,6 +12,6 @@ for name in $(grep -rhoE 'mutant\("[a-z_]+"\)' gas/src/lock | cut -d'"' -f2 | so
         exit 1
     fi
 done
-TSUMUGI_LARGE=1 timeout 1200 \
+TSUMUGI_TEST_LARGE=1 timeout 1200 \
     cargo test --release --package tsumugi-gas --test lock -- --nocapture
 timeout 1200 cargo run --release -- bench lock --only simulated

@@ -30,13 +30,13 @@
 #   ci/netns.sh writers [TIMES]      stops a rank while it writes, and cuts the link: once its
 #                                    node is given up, nothing that it writes lands
 #
-# Measurements over tcp, which build what they run in release mode, unless TSUMUGI_RELEASE
+# Measurements over tcp, which build what they run in release mode, unless TSUMUGI_TEST_RELEASE
 # is the folder of an earlier build (`far` uses the debug build):
 #
 #   ci/netns.sh far [OPERATIONS]     `tsumugi bench far`, 5000 operations of each row
 #   ci/netns.sh stream               the bandwidth of long messages
 #   ci/netns.sh third [SPIN [ROUNDS]]
-#                                    a copy between two other ranks; TSUMUGI_CONTROL names
+#                                    a copy between two other ranks; TSUMUGI_TEST_CONTROL names
 #                                    the congestion control (reno)
 #   ci/netns.sh figures ARGUMENT...  puts and gets as in figures 4 and 5 of the ACP paper,
 #                                    beside MPICH and Open MPI from ci/peers.sh; arguments of
@@ -96,13 +96,13 @@ stream | third | figures | messages | pages | readers) ;;
     ;;
 esac
 target=$PWD/target/debug
-release=${TSUMUGI_RELEASE:-$PWD/target/release}
-# for_release ARGUMENT...: builds in release mode, unless TSUMUGI_RELEASE is set.
+release=${TSUMUGI_TEST_RELEASE:-$PWD/target/release}
+# for_release ARGUMENT...: builds in release mode, unless TSUMUGI_TEST_RELEASE is set.
 for_release() {
-    [[ -v TSUMUGI_RELEASE ]] || cargo build --quiet --release "$@"
+    [[ -v TSUMUGI_TEST_RELEASE ]] || cargo build --quiet --release "$@"
 }
 port=20000
-export RUST_BACKTRACE=0 TSUMUGI_SPIN=${TSUMUGI_SPIN:-0} TSUMUGI_VERBOSE=1 FI_MR_CACHE_MONITOR=disabled
+export RUST_BACKTRACE=0 TSUMUGI_SPIN=${TSUMUGI_SPIN:-0} TSUMUGI_VERBOSE=on FI_MR_CACHE_MONITOR=disabled
 export TSUMUGI_HEAP_BYTES=$((1 << 30)) TSUMUGI_STACK_BYTES=$((2 << 30))
 export TSUMUGI_SECRET='a word that these ranks share'
 
@@ -176,7 +176,7 @@ pull_the_cable() {
 
 cable_is_noticed() {
     # A node is given up after 1.5 times this silence. The ranks end by themselves.
-    TSUMUGI_SILENCE_MS=1000 TSUMUGI_GRACE_MS=3000 start 2 "$job" --role until-lost
+    TSUMUGI_SILENCE_TIMEOUT=1s TSUMUGI_GRACE_TIMEOUT=3s start 2 "$job" --role until-lost
     for _ in $(seq 600); do
         [[ $(grep -c working "$work/log") == 4 ]] && break
         sleep 0.1
@@ -291,7 +291,7 @@ long_pause() {
 pause_of_a_writer() {
     local begin=$SECONDS other=$((2 - $1)) over=$work/over
     rm -f "$over"
-    TSUMUGI_SILENCE_MS=1000 TSUMUGI_TEST_OVER=$over start 2 "$job" --role apart
+    TSUMUGI_SILENCE_TIMEOUT=1s TSUMUGI_TEST_OVER=$over start 2 "$job" --role apart
     await working 4
     # Time for the first heartbeats.
     sleep 1
@@ -318,7 +318,7 @@ pause_of_a_writer() {
 # the silence limit: the first rank of the node kills it, and all ranks hear of its death.
 pause_of_a_neighbour() {
     local begin=$SECONDS rank code silence="(after 1.5 s of silence)"
-    TSUMUGI_SILENCE_MS=1000 TSUMUGI_GRACE_MS=3000 start 2 "$job" --role mourn
+    TSUMUGI_SILENCE_TIMEOUT=1s TSUMUGI_GRACE_TIMEOUT=3s start 2 "$job" --role mourn
     await 'works as' 4
     hold_off "$1"
     finish || true
@@ -403,7 +403,7 @@ short_cut() {
 long_cut() {
     local begin=$SECONDS rank code over=$work/over
     rm -f "$over"
-    TSUMUGI_SILENCE_MS=1000 TSUMUGI_TEST_OVER=$over start 2 "$job" --role apart
+    TSUMUGI_SILENCE_TIMEOUT=1s TSUMUGI_TEST_OVER=$over start 2 "$job" --role apart
     await working 4
     # Time for the first heartbeats.
     sleep 1
@@ -819,7 +819,7 @@ if [[ ${1:-} == third ]]; then
     # bottleneck: with a congestion control that searches for one and paces its packets
     # (bbr), the pacing would determine the times of long copies.
     for node in "${nodes[@]}"; do
-        ip netns exec "$node" sysctl -qw net.ipv4.tcp_congestion_control="${TSUMUGI_CONTROL:-reno}"
+        ip netns exec "$node" sysctl -qw net.ipv4.tcp_congestion_control="${TSUMUGI_TEST_CONTROL:-reno}"
     done
     of_node=1
     export TSUMUGI_PROVIDER='tcp;ofi_rxm' TSUMUGI_SPIN=${2:-0}

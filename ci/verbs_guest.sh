@@ -39,7 +39,7 @@ while read -r module; do
 done </etc/modules
 ulimit -l unlimited
 ip link set lo up
-export TSUMUGI_NETWORK=verbs TSUMUGI_VERBOSE=1 TSUMUGI_SPIN=0 TSUMUGI_WORKERS=1
+export TSUMUGI_NETWORK=verbs TSUMUGI_VERBOSE=on TSUMUGI_SPIN=0 TSUMUGI_WORKERS=1
 export TSUMUGI_HEAP_BYTES=$((1 << 30)) TSUMUGI_STACK_BYTES=$((2 << 30))
 export TSUMUGI_SECRET='a word that these ranks share'
 port=20000

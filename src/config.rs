@@ -2,13 +2,14 @@
 //!
 //! | variable | meaning | default |
 //! |---|---|---|
+//! | `TSUMUGI_RANKS` | number of ranks that a program starts of itself if no launcher has started it; ignored under a launcher | none: the program is the only rank |
 //! | `TSUMUGI_WORKERS` | worker threads of a rank | its share of the cpuset, at least 1 |
 //! | `TSUMUGI_ULT_STACK_BYTES` | stack of a ULT (virtual) | 64 KiB |
 //! | `TSUMUGI_MAIN_STACK_BYTES` | stack of the main ULT (virtual) | 8 MiB |
 //! | `TSUMUGI_BIND` | `cores`: each worker is bound to a core, alone or together with other workers; `none` | `cores` if a launcher's ranks have a core for each worker, or if ranks with one worker each share the cores evenly |
 //! | `TSUMUGI_PATH` | how operations within a node are carried out: `direct`, `delegate`, `offload` | `direct` |
 //! | `TSUMUGI_SPIN` | rounds that an idle worker searches for work before it sleeps | 200; 0 with more workers on the node than cores |
-//! | `TSUMUGI_VERBOSE` | `1`: rank 0 prints how the ranks found each other | `0` |
+//! | `TSUMUGI_VERBOSE` | `on`: rank 0 prints how the ranks found each other | `off` |
 //! | `TSUMUGI_SUSPENSION` | the action when a ULT suspends under an [`ult::NoSuspend`](tsumugi_ult::NoSuspend), or while it unwinds from a panic: `off`, `report` (a line on standard error for each name, reason and place), `panic` (the same line, and the `NoSuspend` panics when it is dropped), `abort` (the same line, and the process is aborted at that place) | `off`; `panic` in a build with debug assertions |
 //! | `TSUMUGI_REPORT` | the signal on which a rank reports all its ULTs: `usr1`, `usr2` | none |
 //! | `TSUMUGI_TRACE` | a folder, into which each rank writes at its end a trace of its ULTs for Perfetto | none |
@@ -19,7 +20,7 @@
 //! | `TSUMUGI_DEVICE` | the device, as its library names it; libibverbs: `mlx5_0`, `mlx5_0:2` with a port | the first |
 //! | `TSUMUGI_ENDPOINTS` | endpoints on the device, 1 to 16 | 1 |
 //! | `TSUMUGI_DYNAMIC` | libibverbs: whether many peers are reached by few queue pairs that change their peers (the dynamically connected transport, DCT, of NVIDIA's cards), where both devices have it and a test of all its operations succeeds: `tried`; it has never run on a card: `off` | `off` |
-//! | `TSUMUGI_SILENCE_MS` | how long a rank may be kept from running, or be cut off from the network, before it is given up, by ranks of other nodes or by the first rank of its own node, which ends it: they wait half as long again; a job of one node waits for ever | 5000 |
+//! | `TSUMUGI_SILENCE_TIMEOUT` | how long a rank may be kept from running, or be cut off from the network, before it is given up, by ranks of other nodes or by the first rank of its own node, which ends it: they wait half as long again; a job of one node waits for ever | `5s` |
 //! | `TSUMUGI_FAULTS` | injects network faults, to test a program: the seed for which operations are delayed, reordered, refused, and lost and sent again | no faults |
 //! | `TSUMUGI_MESSAGES` | whether and how the sender writes a message directly into a receive: `mirror`, `locked`, `two_copy` | `mirror` |
 //! | `TSUMUGI_CALIBRATE` | whether a job measures the sizes at which messages change their path: `on`, `off` | `on` where each worker of a launcher's ranks has a core |
@@ -37,16 +38,20 @@
 //! | `TSUMUGI_ALONE_FROM_BYTES` | from this size on a receive is announced in a packet of its own, if there is no packet that can carry it | measured |
 //! | `TSUMUGI_CHUNK_BYTES` | the sender announces a push after so many bytes, and the receiver fetches them while the sender copies on | 8 KiB |
 //!
+//! A size is a number of bytes, or has a unit: `64K`, `8MiB`; a time has a unit: `300ms`, `5s`
+//! ([`tsumugi_core::quantity`]). `auto` stands for the default. A variable with the same
+//! beginning and an unknown name is reported by rank 0, with the name that it most likely means.
+//!
 //! The last thirteen variables apply at every distance, see
 //! [`tsumugi_pvas::distance`]. The variables of the partitions are in
 //! [`tsumugi_pvas::config`], those of the bootstrap in [`crate::boot::env`].
 
 use crate::{Error, NetworkFacts, NoNetwork};
-use tsumugi_core::excerpt::Excerpt;
+use std::time::Duration;
 use tsumugi_core::msg::MatchingDesign;
 use tsumugi_core::wait::DoorbellSet;
 use tsumugi_pvas::SpaceConfig;
-use tsumugi_pvas::config::{ConfigError, parse_number};
+use tsumugi_pvas::config::{Choices, ConfigError, RANKS_MAX, ValueKind};
 use tsumugi_pvas::distance::ByHand;
 use tsumugi_runtime::inside::{Inside, REPORTS};
 use tsumugi_runtime::net::probe;
@@ -54,11 +59,14 @@ use tsumugi_runtime::variable::{REPORT, TRACE};
 use tsumugi_ult::SuspensionCheck;
 
 pub use tsumugi_runtime::config::{Bind, Chosen, NetworkConfig, NetworkKind, NetworkSleep, Path};
-pub use tsumugi_runtime::variable::NETWORK;
+pub use tsumugi_runtime::variable::{MAIN_STACK, NETWORK, ULT_STACK};
 
 /// The settings of a rank. Settings that are `None` are chosen at start.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
+    /// The number of ranks that [`run`](crate::run) starts if no launcher has started this
+    /// process; `None`: this process is the only rank.
+    pub ranks: Option<u32>,
     /// The number of worker threads of a rank.
     pub workers: Option<usize>,
     /// The size of a ULT's stack.
@@ -99,38 +107,33 @@ impl Config {
     /// valid.
     pub fn from_env() -> Result<Self, Error> {
         Ok(Self {
+            ranks: number(RANKS, 1, RANKS_MAX as usize)?.map(|ranks| ranks as u32),
             workers: number(WORKERS, 1, WORKERS_MAX)?,
-            stack_bytes: number(ULT_STACK, STACK_BYTES_MIN, STACK_BYTES_MAX)?,
-            main_stack_bytes: number(MAIN_STACK, STACK_BYTES_MIN, STACK_BYTES_MAX)?,
+            stack_bytes: size(ULT_STACK, STACK_BYTES_MIN, STACK_BYTES_MAX)?,
+            main_stack_bytes: size(MAIN_STACK, STACK_BYTES_MIN, STACK_BYTES_MAX)?,
             spin: number(SPIN_ROUNDS, 0, 1 << 30)?.map(|spin| spin as u32),
-            bind: choice(BIND, &[("cores", Bind::Cores), ("none", Bind::None)])?,
-            path: choice(
-                PATH,
-                &[
-                    ("direct", Path::Direct),
-                    ("delegate", Path::Delegate),
-                    ("offload", Path::Offload),
-                ],
-            )?,
-            verbose: choice(VERBOSE, &[("0", false), ("1", true)])?.unwrap_or(false),
+            bind: choice(BIND, &BINDS)?,
+            path: choice(PATH, &PATHS)?,
+            verbose: choice(VERBOSE, &SWITCH)?.unwrap_or(false),
             suspension: choice(SUSPENSION, &SUSPENSIONS)?,
             inside: Inside {
                 report: choice(REPORT, &REPORTS)?,
                 trace: std::env::var_os(TRACE).map(Into::into),
             },
             messages: choice(MESSAGES, &DESIGNS)?,
-            calibrate: choice(CALIBRATE, &[("on", true), ("off", false)])?,
+            calibrate: choice(CALIBRATE, &SWITCH)?,
             thresholds: thresholds()?,
             space: SpaceConfig::from_env()?,
             network: NetworkConfig {
                 kind: choice(NETWORK, &NETWORKS)?.unwrap_or_default(),
-                provider: std::env::var(PROVIDER).ok(),
-                source: std::env::var(INTERFACE).ok(),
-                device: std::env::var(DEVICE).ok(),
+                provider: word(PROVIDER),
+                source: word(INTERFACE),
+                device: word(DEVICE),
                 endpoints: number(ENDPOINTS, 1, 16)?,
                 sleep: choice(NETWORK_SLEEP, &NETWORK_SLEEPS)?.unwrap_or_default(),
                 dynamic: choice(DYNAMIC, &DYNAMICS)?.unwrap_or(false),
-                silence_ms: number(SILENCE, 100, SILENCE_MS_MAX)?.map(|ms| ms as u32),
+                silence: read(ValueKind::Time, SILENCE, 100, SILENCE_MS_MAX)?
+                    .map(|ms| Duration::from_millis(ms as u64)),
                 faults: number(FAULTS, 0, usize::MAX)?.map(|seed| seed as u64),
             },
         })
@@ -171,7 +174,7 @@ impl Config {
             messages: self.messages.unwrap_or(MatchingDesign::Mirror),
             calibrate: self.calibrate.unwrap_or(true) && !crowded && size > 1,
             thresholds: self.thresholds,
-            silence: self.network.silence(),
+            silence: self.network.silence_limit(),
         }
     }
 }
@@ -192,7 +195,7 @@ impl Config {
 }
 
 fn thresholds() -> Result<ByHand, ConfigError> {
-    let bytes = |name| Ok(number(name, 0, usize::MAX)?.map(|bytes| bytes as u64));
+    let bytes = |name| Ok(size(name, 0, usize::MAX)?.map(|bytes| bytes as u64));
     Ok(ByHand {
         inline_max: bytes(INLINE_MAX)?,
         eager_max: bytes(EAGER_MAX)?,
@@ -206,37 +209,48 @@ fn thresholds() -> Result<ByHand, ConfigError> {
         both_from: bytes(BOTH_FROM)?,
         pieces_max: bytes(PIECES_MAX)?,
         kernel_from: bytes(KERNEL_FROM)?,
-        chunk: number(CHUNK, 64, 1 << 30)?.map(|bytes| bytes as u64),
+        chunk: size(CHUNK, 64, 1 << 30)?.map(|bytes| bytes as u64),
     })
 }
 
 /// Reads a variable that must be one of a few words.
-fn choice<T: Copy>(
+fn choice<T: Copy + PartialEq>(
     name: &'static str,
-    choices: &[(&'static str, T)],
+    choices: &Choices<T>,
 ) -> Result<Option<T>, ConfigError> {
-    let Ok(text) = std::env::var(name) else { return Ok(None) };
-    match choices.iter().find(|(word, _)| *word == text) {
-        Some((_, choice)) => Ok(Some(*choice)),
-        None => Err(ConfigError::NoSuchChoice { name, value: Excerpt::new(&text) }),
-    }
+    choices.read(name, word_or_auto(name).as_deref())
 }
 
 fn number(name: &'static str, min: usize, max: usize) -> Result<Option<usize>, ConfigError> {
-    let Ok(text) = std::env::var(name) else { return Ok(None) };
-    let value = parse_number(name, &text)?;
-    match (min..=max).contains(&value) {
-        true => Ok(Some(value)),
-        false => Err(ConfigError::OutOfBounds { name, value, min, max }),
-    }
+    read(ValueKind::Number, name, min, max)
 }
 
+fn size(name: &'static str, min: usize, max: usize) -> Result<Option<usize>, ConfigError> {
+    read(ValueKind::Size, name, min, max)
+}
+
+fn read(
+    kind: ValueKind,
+    name: &'static str,
+    min: usize,
+    max: usize,
+) -> Result<Option<usize>, ConfigError> {
+    kind.read(name, word_or_auto(name).as_deref(), min, max)
+}
+
+/// Reads a variable that may be any text.
+fn word(name: &str) -> Option<String> {
+    word_or_auto(name).filter(|word| word != "auto")
+}
+
+fn word_or_auto(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// The variable of [`Config::ranks`].
+pub const RANKS: &str = "TSUMUGI_RANKS";
 /// The variable of [`Config::workers`].
 pub const WORKERS: &str = "TSUMUGI_WORKERS";
-/// The variable of [`Config::stack_bytes`].
-pub const ULT_STACK: &str = "TSUMUGI_ULT_STACK_BYTES";
-/// The variable of [`Config::main_stack_bytes`].
-pub const MAIN_STACK: &str = "TSUMUGI_MAIN_STACK_BYTES";
 /// The variable of [`Config::spin`].
 pub const SPIN_ROUNDS: &str = "TSUMUGI_SPIN";
 
@@ -260,8 +274,8 @@ pub const DEVICE: &str = "TSUMUGI_DEVICE";
 pub const ENDPOINTS: &str = "TSUMUGI_ENDPOINTS";
 /// The variable of [`NetworkConfig::dynamic`].
 pub const DYNAMIC: &str = "TSUMUGI_DYNAMIC";
-/// The variable of [`NetworkConfig::silence_ms`].
-pub const SILENCE: &str = "TSUMUGI_SILENCE_MS";
+/// The variable of [`NetworkConfig::silence`].
+pub const SILENCE: &str = "TSUMUGI_SILENCE_TIMEOUT";
 /// The variable of [`NetworkConfig::faults`].
 pub const FAULTS: &str = "TSUMUGI_FAULTS";
 /// The variable of [`Config::messages`].
@@ -295,27 +309,41 @@ pub const KERNEL_FROM: &str = "TSUMUGI_KERNEL_FROM_BYTES";
 /// The variable of [`ByHand::chunk`].
 pub const CHUNK: &str = "TSUMUGI_CHUNK_BYTES";
 
+/// The values of a variable that switches something.
+pub(crate) const SWITCH: Choices<bool> = Choices::new(&["off", "on"], &[false, true]);
+/// The values of [`BIND`].
+pub(crate) const BINDS: Choices<Bind> =
+    Choices::new(&["cores", "none"], &[Bind::Cores, Bind::None]);
+/// The values of [`PATH`].
+pub(crate) const PATHS: Choices<Path> = Choices::new(
+    &["direct", "delegate", "offload"],
+    &[Path::Direct, Path::Delegate, Path::Offload],
+);
 /// The values of [`MESSAGES`].
-pub(crate) const DESIGNS: [(&str, MatchingDesign); 3] = [
-    ("mirror", MatchingDesign::Mirror),
-    ("locked", MatchingDesign::Locked),
-    ("two_copy", MatchingDesign::TwoCopy),
-];
+pub(crate) const DESIGNS: Choices<MatchingDesign> = Choices::new(
+    &["mirror", "locked", "two_copy"],
+    &[MatchingDesign::Mirror, MatchingDesign::Locked, MatchingDesign::TwoCopy],
+);
 /// The values of [`SUSPENSION`].
-pub(crate) const SUSPENSIONS: [(&str, SuspensionCheck); 4] = [
-    ("off", SuspensionCheck::Off),
-    ("report", SuspensionCheck::Report),
-    ("panic", SuspensionCheck::Panic),
-    ("abort", SuspensionCheck::Abort),
-];
+pub(crate) const SUSPENSIONS: Choices<SuspensionCheck> = Choices::new(
+    &["off", "report", "panic", "abort"],
+    &[
+        SuspensionCheck::Off,
+        SuspensionCheck::Report,
+        SuspensionCheck::Panic,
+        SuspensionCheck::Abort,
+    ],
+);
 /// The values of [`DYNAMIC`].
-pub(crate) const DYNAMICS: [(&str, bool); 2] = [("off", false), ("tried", true)];
+pub(crate) const DYNAMICS: Choices<bool> = Choices::new(&["off", "tried"], &[false, true]);
 /// The values of [`NETWORK_SLEEP`].
-pub(crate) const NETWORK_SLEEPS: [(&str, NetworkSleep); 2] =
-    [("called", NetworkSleep::Called), ("looks", NetworkSleep::Looks)];
+pub(crate) const NETWORK_SLEEPS: Choices<NetworkSleep> =
+    Choices::new(&["called", "looks"], &[NetworkSleep::Called, NetworkSleep::Looks]);
 /// The values of [`NETWORK`].
-pub(crate) const NETWORKS: [(&str, NetworkKind); 3] =
-    [("ofi", NetworkKind::Ofi), ("verbs", NetworkKind::Verbs), ("off", NetworkKind::Off)];
+pub(crate) const NETWORKS: Choices<NetworkKind> = Choices::new(
+    &["ofi", "verbs", "off"],
+    &[NetworkKind::Ofi, NetworkKind::Verbs, NetworkKind::Off],
+);
 const WORKERS_MAX: usize = DoorbellSet::WORKERS_MAX;
 const SILENCE_MS_MAX: usize = 24 * 3600 * 1000;
 pub(crate) const STACK_BYTES: usize = 64 << 10;

@@ -8,21 +8,22 @@
 //! the program of the target rank takes no part in them.
 //!
 //! ```
-//! use tsumugi::{Error, Rank};
+//! use tsumugi::{Error, Rank, Runtime};
 //!
-//! fn main() -> Result<(), Error> {
-//!     tsumugi::run(|rt| {
-//!         let counter = rt.share::<u64>(1)?;
-//!         let number = rt.fetch_add(counter.at(Rank(0), 0), 1)?;
-//!         println!("{} of {} drew number {number}", rt.rank(), rt.size());
-//!         rt.barrier()
-//!     })
+//! #[tsumugi::main]
+//! fn main(rt: &Runtime) -> Result<(), Error> {
+//!     let counter = rt.share::<u64>(1)?;
+//!     let number = rt.fetch_add(counter.at(Rank(0), 0), 1)?;
+//!     println!("{} of {} drew number {number}", rt.rank(), rt.size());
+//!     rt.barrier()
 //! }
 //! ```
 //!
 //! | | |
 //! |---|---|
-//! | [`run`], [`Runtime`] | being a rank |
+//! | [`main`](macro@main), [`run`], [`Runtime`] | being a rank |
+//! | [`run_ranks`] | ranks that are threads of one process, for tests |
+//! | [`Plain`](macro@Plain) | a derive for types that cross between ranks |
 //! | [`Shared`], [`Exposed`], [`Buffer`] | registered memory |
 //! | [`Adopted`] | memory from elsewhere, which the network's device may use |
 //! | [`Runtime::get`] and similar | one-sided operations |
@@ -58,6 +59,8 @@ pub mod global;
 mod ledger;
 mod call;
 mod start;
+#[doc(hidden)]
+pub mod entry;
 #[cfg(all(test, any(tsumugi_asan, tsumugi_tsan)))]
 mod planted;
 #[cfg(test)]
@@ -68,7 +71,7 @@ pub use array::GlobalArray;
 pub use comm::Comm;
 pub use config::{Bind, Chosen, Config, NetworkConfig, NetworkKind, NetworkSleep, Path};
 pub use global::{Global, GlobalAddr, GlobalBlock, GlobalPtr};
-pub use knob::Knob;
+pub use knob::{Knob, KnobGroup};
 pub use ledger::{Beside, InUse, Ledger, Table, Unit};
 pub use lock::{LockGuard, SharedLock};
 pub use memory::{Buffer, Exposed, Shared};
@@ -76,6 +79,61 @@ pub use ops::Signal;
 pub use runtime::Runtime;
 pub use start::{run, run_ranks};
 pub use window::Window;
+
+/// Derives [`Plain`](trait@Plain) for a struct, if the compiler can prove it:
+///
+/// ```
+/// #![forbid(unsafe_code)]
+/// use tsumugi::Plain;
+///
+/// #[derive(Clone, Copy, Debug, PartialEq, Plain)]
+/// #[repr(C)]
+/// struct Particle {
+///     place: [f64; 3],
+///     cell: u32,
+///     kind: u32,
+/// }
+///
+/// # fn main() -> Result<(), tsumugi::Error> {
+/// tsumugi::run(|rt| {
+///     let particles = rt.share::<Particle>(100)?;
+///     let one = Particle { place: [0.5; 3], cell: 7, kind: 1 };
+///     rt.put(particles.at(rt.rank(), 8), one)?;
+///     assert_eq!(rt.get(particles.at(rt.rank(), 8))?, one);
+///     Ok(())
+/// })
+/// # }
+/// ```
+///
+/// - Each field is `Plain`. So a reference, a pointer, a `bool`, a `char`, an enum or a
+///   `Box` is refused: other ranks could not follow the one, or could make an invalid value
+///   of the other.
+/// - The struct is `#[repr(C)]` or `#[repr(transparent)]`, and has no padding.
+/// - The fields of a generic struct have one type, or are arrays of it; a generic struct
+///   that is packed or transparent may have any.
+///
+/// `#[plain(crate = path)]` names the module that has the trait, where another crate
+/// re-exports it: `#[plain(crate = tsumugi_core::mem)]` in a program of `tsumugi-core`.
+pub use tsumugi_macros::Plain;
+/// Makes a function of a rank the `main` of the program, which [`run`] runs:
+///
+/// ```
+/// #[tsumugi::main]
+/// fn main(rt: &tsumugi::Runtime) -> Result<(), tsumugi::Error> {
+///     println!("{} of {}", rt.rank(), rt.size());
+///     rt.barrier()
+/// }
+/// ```
+///
+/// The function has one argument, and returns nothing, an `ExitCode`, or a `Result` of
+/// these, of which the error is `Send`, `Debug` and `From<Error>`: [`Error`],
+/// `anyhow::Error`, `Box<dyn std::error::Error + Send + Sync>`, or a type of the program.
+/// An error is printed, behind the number of the rank if there are several, and the
+/// process ends with exit code 1. A program that needs a [`Config`] of its own calls
+/// [`Config::run`] in an ordinary `main`.
+///
+/// `#[tsumugi::main(crate = path)]` names this crate, where another crate re-exports it.
+pub use tsumugi_macros::main;
 
 pub use tsumugi_runtime::affinity;
 pub use tsumugi_runtime::inside::Inside;

@@ -4,20 +4,28 @@
 //! |---|---|---|
 //! | under `tsumugi run -n N` | its partition in the environment | one of N ranks |
 //! | under `mpiexec`, `mpirun`, `srun` | its rank there; the others by [`boot`](crate::boot) | one of N ranks |
+//! | alone, with `TSUMUGI_RANKS=N` | this number | the launcher of N ranks, which are this program again |
 //! | alone | nothing | rank 0 of 1 |
 //!
 //! [`run_ranks`] makes N ranks that are threads of this process: each has its
 //! partition, its scheduler and its region table, and all calls work between them as
 //! between processes, except that they die together.
 
-use crate::{Config, Error, Runtime};
+use crate::knob::report_misspelt;
+use crate::{Config, Error, Rank, Runtime};
 use tsumugi_core::boot::Bootstrap;
-use tsumugi_pvas::Member;
-use tsumugi_runtime::job::{JobConfig, JoinedJob};
+use tsumugi_pvas::{Launch, LaunchError, Member};
+use tsumugi_runtime::job::{JobConfig, JoinedJob, is_rank};
 use tsumugi_runtime::start::{Apart, run_job, run_threads};
 
 /// Runs `main` as this process's rank, on a ULT, and returns its result. The calling
 /// thread is a worker meanwhile.
+///
+/// With `TSUMUGI_RANKS=4` ([`Config::ranks`]) and without a launcher, this process starts
+/// itself as four ranks, exactly as `tsumugi run -n 4` does: it watches over them, and
+/// then it ends with the exit code of the job, so this call does not return. The code
+/// before `run` runs in this process and in each rank, the code after `run` only in
+/// ranks. Under a launcher the number is ignored, because the launcher has chosen it.
 ///
 /// If `main` ends well, `run` waits for all other ranks to end their `main`, so that
 /// no rank's memory is freed while others use it.
@@ -28,6 +36,7 @@ use tsumugi_runtime::start::{Apart, run_job, run_threads};
 ///
 /// - [`Error::Config`]: a variable of the environment has a value that is not
 ///   valid.
+/// - [`Error::Launch`]: the ranks of a job without a launcher could not be started.
 /// - [`Error::Attach`], [`Error::Boot`], [`Error::Choose`], [`Error::Card`]: the
 ///   rank could not join its job, or the ranks did not find each other.
 /// - [`Error::SeveralNodes`]: the job has several nodes, and no network connects
@@ -96,6 +105,11 @@ impl Config {
         self,
         main: impl FnOnce(&Runtime) -> Result<T, E> + Send,
     ) -> Result<T, E> {
+        if let Some(ranks) = self.ranks.filter(|_| !is_rank()) {
+            // No destructor of the caller runs: this process is no rank, and has nothing
+            // to give back to `main`.
+            std::process::exit(self.launch(ranks).map_err(Error::from)?.into());
+        }
         let job = JoinedJob::join(&self.of_job())?;
         self.run_job(job, main)
     }
@@ -139,8 +153,18 @@ impl Config {
         job: JoinedJob,
         main: impl FnOnce(&Runtime) -> Result<T, E> + Send,
     ) -> Result<T, E> {
+        if job.rank() == Rank(0) {
+            report_misspelt();
+        }
         let chosen = self.choose(job.node_size());
         run_job(job, &chosen, |handle| main(&Runtime::new(handle)))
+    }
+
+    /// Starts this program as the ranks of a job, and watches over them; returns the
+    /// job's exit code.
+    fn launch(&self, ranks: u32) -> Result<u8, LaunchError> {
+        let job = Launch::of_this_program(ranks)?.config(self.space);
+        Ok(job.forward_signals(true).start()?.wait()?.exit_code())
     }
 
     /// The settings by which a rank finds its job.

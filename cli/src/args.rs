@@ -8,6 +8,9 @@ use crate::core_distance::CoreDistance;
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
+use tsumugi::KnobGroup;
+use tsumugi_core::quantity;
 use tsumugi_core::wait::DoorbellSet;
 
 /// Kernel-bypass communication for programs with thousands of user-level threads.
@@ -51,6 +54,15 @@ pub struct RunArgs {
     /// Begin each line of output with the rank that wrote it
     #[arg(long)]
     pub label: bool,
+    /// End the job after this time, with exit code 124: 30s, 5m, 1h
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub timeout: Option<Duration>,
+    /// Set a variable for the ranks, on all hosts; without a value, that of this command
+    #[arg(long, value_name = "NAME[=VALUE]", value_parser = variable)]
+    pub env: Vec<(String, OsString)>,
+    /// Bind each worker to a core of its own, or leave the choice to the system
+    #[arg(long, value_name = "cores|none", value_parser = ["cores", "none", "auto"])]
+    pub bind: Option<String>,
     /// The program and its arguments
     #[arg(
         value_name = "PROGRAM",
@@ -70,9 +82,13 @@ pub struct InfoArgs {
     /// Show the bytes of each table, for this job and for a thousand and a million ranks
     #[arg(long)]
     pub memory: bool,
-    /// Show every environment variable, its default and its value for this job
-    #[arg(long)]
-    pub config: bool,
+    /// Show every environment variable, its default and its value for this job; with a
+    /// group, those of this group
+    #[arg(long, value_name = "GROUP", num_args = 0..=1, value_parser = knob_group)]
+    pub config: Option<Option<KnobGroup>>,
+    /// Print JSON: of the variables, or of the machine
+    #[arg(long, conflicts_with_all = ["memory", "space"])]
+    pub json: bool,
     /// Show the pages, huge pages and copies that the system gives to two ranks
     #[arg(long)]
     pub space: bool,
@@ -247,6 +263,35 @@ fn workers(word: &str) -> Result<u32, String> {
     within(word, "workers per rank", WORKERS_MAX.into()).map(|n| n as u32)
 }
 
+fn time(word: &str) -> Result<Duration, String> {
+    match quantity::time(word) {
+        Some(time) if !time.is_zero() => Ok(time),
+        Some(_) => Err("the time must be longer than 0".to_owned()),
+        None => Err("expected a time with a unit, such as 30s, 5m or 1h".to_owned()),
+    }
+}
+
+fn variable(word: &str) -> Result<(String, OsString), String> {
+    let (name, value) = match word.split_once('=') {
+        Some((name, value)) => (name, value.into()),
+        None => {
+            let value = std::env::var_os(word);
+            (word, value.ok_or_else(|| format!("{word} is not set here, and has no value"))?)
+        }
+    };
+    let may = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    match name.is_empty() || !name.chars().all(may) {
+        true => Err("the name of a variable has letters, digits and _".to_owned()),
+        false => Ok((name.to_owned(), value)),
+    }
+}
+
+fn knob_group(word: &str) -> Result<KnobGroup, String> {
+    let found = KnobGroup::ALL.into_iter().find(|group| group.name() == word);
+    let names = || KnobGroup::ALL.map(KnobGroup::name).join(", ");
+    found.ok_or_else(|| format!("expected a group: {}", names()))
+}
+
 fn operations(word: &str) -> Result<u64, String> {
     within(word, "operations", OPERATIONS_MAX)
 }
@@ -334,6 +379,12 @@ mod tests {
             ("tsumugi demo --workers 0", "'0'", "workers per rank must be at least 1"),
             ("tsumugi run -n 0 prog", "'0'", "ranks must be at least 1"),
             ("tsumugi run -n 2 --hosts a,-b prog", "'-b'", "does not begin with -"),
+            ("tsumugi run -n 2 --timeout 30 prog", "'30'", "with a unit"),
+            ("tsumugi run -n 2 --timeout 0s prog", "'0s'", "longer than 0"),
+            ("tsumugi run -n 2 --env =x prog", "'=x'", "letters, digits"),
+            ("tsumugi run -n 2 --env TSUMUGI_TEST_UNSET prog", "UNSET", "is not set here"),
+            ("tsumugi run -n 2 --bind core prog", "'core'", "cores, none, auto"),
+            ("tsumugi info --config thread", "'thread'", "ranks, threads, memory"),
             ("tsumugi bench message --state nearer", "'nearer'", "'near' or 'far'"),
             ("tsumugi bench rma --ops 0", "'0'", "operations must be at least 1"),
             ("tsumugi bench rma --ops 99999999999999999999", "'99999999999999999999'", ""),

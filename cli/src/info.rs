@@ -4,6 +4,8 @@
 
 use crate::failure::Failure;
 use crate::{args, bench, memory, space, text};
+use serde_json::{Value as Json, json};
+use std::fmt;
 use std::fs;
 use std::time::Duration;
 use tsumugi::affinity;
@@ -14,7 +16,7 @@ use tsumugi::pvas::distance::{Distance, Thresholds};
 use tsumugi::pvas::partition::{PartitionShape, ShapeError};
 use tsumugi::pvas::space::limits;
 use tsumugi::pvas::{HugePages, attach, cma};
-use tsumugi::{Config, Knob, Ledger};
+use tsumugi::{Config, Knob, KnobGroup, Ledger};
 
 /// The parts of the description that the arguments select; the machine if they
 /// select none.
@@ -24,30 +26,80 @@ pub fn info(args: &args::InfoArgs) -> Result<String, Failure> {
     if args.space && attach::is_rank() {
         return Ok(text);
     }
-    if args.config {
-        text += &configuration(args.ranks)?;
+    if args.json {
+        let found = match args.config {
+            Some(group) => Json::Array(configuration_json(&knobs(args.ranks, group)?)),
+            None => Json::Object(machine().into_iter().map(FactGroup::into_json).collect()),
+        };
+        return Ok(format!("{found:#}\n"));
+    }
+    if let Some(group) = args.config {
+        text += &configuration(args.ranks, &knobs(args.ranks, group)?);
     }
     if args.memory {
         text += &tables(args.ranks)?;
     }
-    Ok(if text.is_empty() && !args.space { machine() } else { text })
+    let is_machine = text.is_empty() && !args.space;
+    Ok(if is_machine { machine().iter().map(FactGroup::to_string).collect() } else { text })
 }
 
-/// All variables, with the values that a job of `ranks` ranks would use.
-fn configuration(ranks: u32) -> Result<String, Failure> {
-    let knobs = Config::from_env()?.knobs(ranks).map_err(no_job)?;
-    let (set, told): (Vec<Knob>, Vec<Knob>) =
-        knobs.into_iter().partition(|knob| knob.default.is_some());
-    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-    let what = |knob: &Knob| format!("{:26}{}", knob.name, knob.meaning);
-    let set =
-        set.into_iter().map(|knob| vec![what(&knob), or_dash(knob.default), or_dash(knob.chosen)]);
-    let told = told.into_iter().map(|knob| vec![what(&knob), or_dash(knob.chosen)]);
-    Ok(format!(
-        "a job of {ranks} ranks on this node\n{}\nset by the launcher for its ranks\n{}",
-        text::table(&["variable", "default", "here"], set),
-        text::table(&["variable", "here"], told)
-    ))
+/// Facts of one subject.
+struct FactGroup {
+    title: &'static str,
+    facts: Vec<(&'static str, String)>,
+    /// A table under the facts, for people.
+    table: String,
+}
+
+impl FactGroup {
+    fn into_json(self) -> (String, Json) {
+        let facts = self.facts.into_iter().map(|(name, fact)| (name.to_owned(), fact.into()));
+        (self.title.to_owned(), Json::Object(facts.collect()))
+    }
+}
+
+impl fmt::Display for FactGroup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}\n{}{}", self.title, text::facts(&self.facts), self.table)
+    }
+}
+
+/// The variables of a group, or all, with the values that a job of `ranks` ranks would
+/// use.
+fn knobs(ranks: u32, group: Option<KnobGroup>) -> Result<Vec<Knob>, Failure> {
+    let mut knobs = Config::from_env()?.knobs(ranks).map_err(no_job)?;
+    knobs.retain(|knob| group.is_none_or(|group| knob.group == group));
+    Ok(knobs)
+}
+
+/// Variables with their meanings, for people: at most 100 columns.
+fn configuration(ranks: u32, knobs: &[Knob]) -> String {
+    let mut text = format!("variables, for a job of {ranks} ranks on this node\n");
+    for of_group in knobs.chunk_by(|one, other| one.group == other.group) {
+        text += &format!("\n{}\n", of_group[0].group.name());
+        for Knob { name, meaning, default, chosen, .. } in of_group {
+            let here = chosen.as_deref().unwrap_or("not set");
+            let default = match default {
+                Some(default) if default != here => format!("  [{default}]"),
+                _ => String::new(),
+            };
+            text += &format!("  {name:27} {here}{default}\n      {meaning}\n");
+        }
+    }
+    text + "\nIn brackets: the default, where it differs. auto stands for the default.\n"
+}
+
+fn configuration_json(knobs: &[Knob]) -> Vec<Json> {
+    let one = |knob: &Knob| {
+        json!({
+            "group": knob.group.name(),
+            "name": knob.name,
+            "meaning": knob.meaning,
+            "default": knob.default,
+            "value": knob.chosen,
+        })
+    };
+    knobs.iter().map(one).collect()
 }
 
 /// The bytes of each table of a rank. A job with more ranks than a node can have
@@ -118,10 +170,10 @@ fn no_job(error: ShapeError) -> Failure {
 }
 
 /// The machine, as a job would find it.
-fn machine() -> String {
+fn machine() -> Vec<FactGroup> {
     let cpus = affinity::allowed().unwrap_or_default();
     let line = bench::trip_ns();
-    let rows = [
+    let facts = vec![
         ("kernel", or_unknown(word_of("/proc/sys/kernel/osrelease"))),
         ("ranks find each other by", boot_method()),
         ("cpus", format!("{} ({})", cpus.len(), ranges(&cpus))),
@@ -137,24 +189,24 @@ fn machine() -> String {
         ("locked memory limit", limit(libc::RLIMIT_MEMLOCK)),
         ("mappings limit", or_unknown(word_of("/proc/sys/vm/max_map_count"))),
     ];
-    format!("machine\n{}{}{}", text::facts(&rows), network(), messages(&cpus))
+    let machine = FactGroup { title: "machine", facts, table: String::new() };
+    [Some(machine), Some(network()), messages(&cpus)].into_iter().flatten().collect()
 }
 
 /// The network that connects this node to others, tried now.
-fn network() -> String {
+fn network() -> FactGroup {
     let found = Config::from_env().map(|config| config.probe_network());
-    let rows = match found {
-        Ok(Ok(facts)) => [
+    let facts = match found {
+        Ok(Ok(facts)) => vec![
             ("provider", facts.provider),
             ("device", facts.device),
             ("missing features", or_nothing(facts.lacks.join("; "))),
             ("emulated by the target's processor", or_nothing(facts.emulated.join(", "))),
-        ]
-        .to_vec(),
+        ],
         Ok(Err(error)) => vec![("none", error.to_string())],
         Err(error) => vec![("none", error.to_string())],
     };
-    format!("\nnetwork to other nodes\n{}", text::facts(&rows))
+    FactGroup { title: "network to other nodes", facts, table: String::new() }
 }
 
 fn or_nothing(text: String) -> String {
@@ -163,11 +215,12 @@ fn or_nothing(text: String) -> String {
 
 /// The thresholds of messages between the first two CPUs, and the measurement behind
 /// them, taken now as a job does at its start.
-fn messages(cpus: &[usize]) -> String {
-    let &[first, second, ..] = cpus else { return String::new() };
+fn messages(cpus: &[usize]) -> Option<FactGroup> {
+    let &[first, second, ..] = cpus else { return None };
     let Some(Calibration { measured, thresholds }) = calibrate::between(first, second, LIMIT)
     else {
-        return format!("\nmessages\n  cpus {first} and {second} could not be measured\n");
+        let facts = vec![("cpus", format!("{first} and {second} could not be measured"))];
+        return Some(FactGroup { title: "messages", facts, table: String::new() });
     };
     let distance = Distance::of_trip(measured.trip_ns);
     let chosen = thresholds.named().map(|(name, bytes)| (name, limit_bytes(bytes)));
@@ -177,7 +230,8 @@ fn messages(cpus: &[usize]) -> String {
         ("measured in", text::time(measured.took.as_nanos() as f64)),
     ];
     known.extend(chosen);
-    format!("\nmessages\n{}\n{}", text::facts(&known), ways(&measured))
+    let table = format!("\n{}", ways(&measured));
+    Some(FactGroup { title: "messages", facts: known, table })
 }
 
 /// The least time of each way, by size.
@@ -291,8 +345,15 @@ mod tests {
     }
 
     #[test]
+    fn variables_fit_into_100_columns() {
+        let text = configuration(4, &knobs(4, None).unwrap());
+        let wide: Vec<_> = text.lines().filter(|line| line.chars().count() > 100).collect();
+        assert_eq!(wide, [""; 0]);
+    }
+
+    #[test]
     fn the_machine_is_described() {
-        let text = machine();
+        let text: String = machine().iter().map(FactGroup::to_string).collect();
         for what in ["kernel", "cpus", "page", "address space limit"] {
             assert!(text.contains(what), "{what} in {text}");
         }

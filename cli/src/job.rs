@@ -13,12 +13,12 @@
 
 use crate::args;
 use crate::failure::Failure;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
-use tsumugi::Config;
 use tsumugi::pvas::LaunchError;
 use tsumugi::pvas::launch::{Guardian, Launch, Superior};
+use tsumugi::{Config, config};
 
 /// Whether this process was started as a rank of a job.
 pub fn is_rank() -> bool {
@@ -27,12 +27,26 @@ pub fn is_rank() -> bool {
 
 /// `tsumugi run`: starts a program as the ranks of a job and waits for them.
 pub fn run(args: &args::RunArgs) -> Result<String, Failure> {
+    // Each rank would report a value that is not valid.
+    Config::from_env()?;
     let (program, rest) = args.program.split_first().expect("the grammar requires a program");
     let mut launch = Launch::new(args.ranks).program(program, rest).label(args.label);
-    if let Some(workers) = args.workers {
-        launch = launch.env("TSUMUGI_WORKERS", workers.to_string());
+    for (name, value) in variables(args) {
+        launch = launch.env(name, value);
+    }
+    if let Some(limit) = args.timeout {
+        launch = launch.timeout(limit);
     }
     watch(launch, program)
+}
+
+/// The variables that options of `tsumugi run` set.
+pub fn variables(args: &args::RunArgs) -> Vec<(String, OsString)> {
+    let workers = args.workers.map(|workers| (config::WORKERS, workers.to_string()));
+    let bind = args.bind.clone().map(|bind| (config::BIND, bind));
+    let options = workers.into_iter().chain(bind);
+    let options = options.map(|(name, value)| (name.to_owned(), value.into()));
+    args.env.iter().cloned().chain(options).collect()
 }
 
 /// A guardian, which ends the processes and removes the folder of a benchmark when
@@ -44,11 +58,8 @@ pub fn guardian(name: &str) -> Result<Guardian, Failure> {
 
 /// Starts this command, as it was called, as `ranks` ranks and waits for them.
 pub fn run_self(ranks: u32) -> Result<String, Failure> {
-    let own = std::env::current_exe().map_err(|error| {
-        Failure::Failed(format!("the path of this command is unknown: {error}"))
-    })?;
-    let launch = Launch::new(ranks).program(&own, std::env::args_os().skip(1));
-    watch(launch, own.as_os_str())
+    let own = Launch::of_this_program(ranks);
+    watch(own.map_err(|error| Failure::Failed(error.to_string()))?, OsStr::new("tsumugi"))
 }
 
 /// The configuration of a rank of one of our commands.
@@ -97,10 +108,9 @@ pub fn watch_under(
         Some(superior) => job.under(superior),
         None => job,
     };
-    match job.wait().map_err(refused)?.code() {
+    match job.wait().map_err(refused)?.exit_code() {
         0 => Ok(String::new()),
-        // A code that fits into an exit code, and never success.
-        code => Err(Failure::Said(u8::try_from(code).unwrap_or(1))),
+        code => Err(Failure::Said(code)),
     }
 }
 

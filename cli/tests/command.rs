@@ -99,7 +99,8 @@ fn the_demo_is_a_rank_of_any_job() {
     let said = said(&output);
     assert_eq!((output.status.code(), said.matches("pyhton3").count()), (Some(2), 1), "{said}");
     assert_eq!(said.matches("exited with code 2").count(), 1, "{said}");
-    assert_eq!(said.lines().count(), 3, "{said}");
+    assert!(said.ends_with("\ntsumugi: 2 other ranks ended because of it\n"), "{said}");
+    assert_eq!(said.lines().count(), 4, "{said}");
 }
 
 #[test]
@@ -364,6 +365,16 @@ fn the_machine_is_described() {
     for what in ["TSUMUGI_WORKERS", "TSUMUGI_PVAS_BASE", "7 ranks", "1,000,000", "total"] {
         assert!(shown(&output).contains(what), "{what} in {}", shown(&output));
     }
+    let output = tsumugi(&["info", "--config", "limits", "--json"]);
+    let limits: serde_json::Value = serde_json::from_str(&shown(&output)).unwrap();
+    let names: Vec<_> = limits
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|knob| knob["name"].as_str().unwrap().to_owned())
+        .collect();
+    let limits = ["BOOT", "SILENCE", "GRACE"].map(|stem| format!("TSUMUGI_{stem}_TIMEOUT"));
+    assert_eq!(names, limits);
     // A job of many nodes is described by its memory alone.
     let output = tsumugi(&["info", "--memory", "--ranks", "1000000"]);
     assert!(output.status.success(), "{}", said(&output));

@@ -37,6 +37,7 @@
 //! | [`sync`] | the only source of atomics and cells |
 //! | [`time`] | points in time, and the clock |
 //! | [`excerpt`] | the part of a text that fits into an error |
+//! | [`quantity`] | numbers, sizes and times as users write them |
 //! | [`stats`] | counters and latency histograms |
 //! | [`tag`] | names of operations in flight |
 //! | [`ring`] | bounded queues between threads |
@@ -53,10 +54,20 @@
 //! | [`coll`] | barrier and sum over all ranks |
 //! | `sim` | many nodes in one thread, from one seed (feature `alloc`) |
 //!
-//! Nothing here allocates except the simulator. Features: `alloc` adds the
-//! simulator, `std` makes it print the seeds that fail, and `mutants` adds the
-//! defects that a test can plant. `unwind`, which needs the standard library,
-//! contains panics of the wakers of futures.
+//! Nothing here allocates except the simulator.
+//!
+//! # Features
+//!
+//! None is on unless a package asks for it.
+//!
+//! | feature | what it adds |
+//! |---|---|
+//! | `alloc` | the simulator `sim`, and an allocator |
+//! | `std` | the simulator prints the seeds that fail, and replays them; it includes `alloc` |
+//! | `unwind` | panics of the wakers of futures are contained and printed; it needs the standard library |
+//! | `mutants` | defects that a test can plant, in builds with debug assertions; it includes `std` |
+//! | `loom`, `shuttle` | the model checkers, in builds with `cfg(tsumugi_loom)` or `cfg(tsumugi_shuttle)` alone |
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![no_std]
 
 #[cfg(feature = "alloc")]
@@ -68,6 +79,7 @@ pub mod random;
 pub mod sync;
 pub mod time;
 pub mod excerpt;
+pub mod quantity;
 pub mod stats;
 pub mod tag;
 pub mod ring;

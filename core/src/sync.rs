@@ -18,6 +18,10 @@
 //! larger programs, sequentially consistent, instead of all executions of small
 //! programs. Cells are then as in ordinary builds.
 //!
+//! Each checker also needs the feature of its name, `loom` or `shuttle`, which the
+//! package of the conformance suites switches on for all tests. The dependency of a
+//! `cfg` alone would be in the lock file of every user.
+//!
 //! With `cfg(tsumugi_delays)` the atomics are the processor's, and each access may
 //! take long (`sync/delayed.rs`). The tests of processes and networks then meet
 //! orders of steps that otherwise occur once in a thousand runs.
@@ -50,6 +54,11 @@
 //! not. Without it loom would report executions that the language forbids; and since
 //! a test can leave the fence out by its name, the test shows that the order matters
 //! at that place.
+
+#[cfg(all(tsumugi_loom, not(tsumugi_shuttle), not(feature = "loom")))]
+compile_error!("a build with cfg(tsumugi_loom) needs the feature `loom` of tsumugi-core");
+#[cfg(all(tsumugi_shuttle, not(feature = "shuttle")))]
+compile_error!("a build with cfg(tsumugi_shuttle) needs the feature `shuttle` of tsumugi-core");
 
 pub use self::atomics::*;
 pub use crossbeam_utils::CachePadded;

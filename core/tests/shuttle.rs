@@ -24,14 +24,14 @@ use tsumugi_core::signal::{ParkingLot, Until, Waiters};
 use tsumugi_core::sync::{AtomicU64, AtomicUsize, Ordering, with_mutant};
 use tsumugi_core::tag::TagTable;
 
-/// Schedules of a mix as it is; `TSUMUGI_SCHEDULES` overrides.
+/// Schedules of a mix as it is; `TSUMUGI_TEST_SCHEDULES` overrides.
 const SCHEDULES: usize = 20_000;
 /// Schedules within which a planted defect must be met.
 const SCHEDULES_PLANTED: usize = 20_000;
 
 /// Runs `mix` on many schedules, and then until it fails with each mutant.
 fn check(mutants: &'static [&'static str], mix: fn()) {
-    let schedules = std::env::var("TSUMUGI_SCHEDULES").ok().and_then(|n| n.parse().ok());
+    let schedules = std::env::var("TSUMUGI_TEST_SCHEDULES").ok().and_then(|n| n.parse().ok());
     let schedules = schedules.unwrap_or(SCHEDULES);
     shuttle::check_random(mix, schedules / 2);
     shuttle::check_pct(mix, schedules / 2, 3);

@@ -47,6 +47,15 @@
 //! | [`steal`] | work that other ranks may take |
 //! | [`page`] | pages that move between ranks, and their directory |
 //! | [`ledger`] | the memory that all of it takes, at any number of ranks |
+//!
+//! # Features
+//!
+//! None is on unless a package asks for it.
+//!
+//! | feature | what it adds |
+//! |---|---|
+//! | `mutants` | defects that a test can plant, in builds with debug assertions; it includes that of `tsumugi-core`, and std |
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![no_std]
 
 pub mod address;

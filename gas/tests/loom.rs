@@ -513,4 +513,4 @@ fn explore(body: impl Fn() + Send + Sync + 'static) -> usize {
 const OURS: u64 = 11;
 const THEIRS: u64 = 22;
 /// The variable that names the mutant to the process that must fail.
-const PLANTED: &str = "TSUMUGI_LOOM_MUTANT";
+const PLANTED: &str = "TSUMUGI_TEST_LOOM_MUTANT";

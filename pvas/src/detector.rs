@@ -10,7 +10,7 @@
 //! so that each rank is watched by one other rank, whichever ranks die and however
 //! many. The thread of a detector sleeps on the pidfd of the watched process: it
 //! costs nothing while all ranks live. After a death the ranks that are left get
-//! the same time as from tsumugi's launcher (`TSUMUGI_GRACE_MS`), then SIGTERM,
+//! the same time as from tsumugi's launcher (`TSUMUGI_GRACE_TIMEOUT`), then SIGTERM,
 //! then SIGKILL; a site's launcher may end the job earlier. A process of another
 //! PID namespace cannot be watched and is passed over.
 //!

@@ -4,7 +4,7 @@
 //!  Launch ──start──► LaunchedJob ──wait──► JobOutcome
 //!    │ memory files      │ pidfds: a rank has ended     the first failure:
 //!    │ fork, exec        │ signals: passed on           its exit code, or
-//!    ▼                   │ output: labelled             128 + its signal
+//!    ▼                   │ output: whole lines            128 + its signal
 //!  ranks                 │ once a second: all quiet?
 //! ```
 //!
@@ -16,7 +16,7 @@
 //!  1 s     SIGKILL, also to the processes that the ranks have started
 //! ```
 //!
-//! (0.3 s is the default of `TSUMUGI_GRACE_MS`; SIGKILL comes 0.7 s later.) A rank
+//! (0.3 s is the default of `TSUMUGI_GRACE_TIMEOUT`; SIGKILL comes 0.7 s later.) A rank
 //! that learns of the death and ends by itself in that time gets no signal.
 //!
 //! A [`part`](Launch::part) of a job, of which the other ranks are started
@@ -36,9 +36,10 @@
 
 mod child;
 mod error;
+mod follower;
 mod guardian;
 mod job;
-mod label;
+mod lines;
 mod losses;
 mod options;
 mod outcome;
@@ -47,12 +48,16 @@ mod stall;
 mod start;
 mod superior;
 mod process_scan;
+mod relay;
 mod watch;
 
 pub use error::LaunchError;
+pub use follower::followers_sentence;
 pub use guardian::Guardian;
 pub use job::LaunchedJob;
+pub use lines::Stream;
 pub use options::Launch;
-pub use outcome::{JobOutcome, RankEnd, RankFailure};
+pub use outcome::{JobOutcome, RankEnd, RankFailure, out_of_time};
+pub use relay::Relay;
 pub use signals::{Caught, Signals};
 pub use superior::{EndReport, Superior};

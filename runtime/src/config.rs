@@ -72,14 +72,14 @@ pub struct NetworkConfig {
     /// peers (the dynamically connected transport), where both devices have it and
     /// a test of all its operations succeeds. It has never run on a card.
     pub dynamic: bool,
-    /// How long a rank may be kept from running, or be cut off from the network, in
-    /// milliseconds, at least 100: 5000 if not set. If the ranks of another node
+    /// How long a rank may be kept from running, or be cut off from the network, at
+    /// least 100 ms: 5 s if not set. If the ranks of another node
     /// have received nothing from a rank for half as long again, they give it up:
     /// their operations on it end with [`PeerLost`](tsumugi_core::mem::AddrError::PeerLost),
     /// packets from it are refused, and when it is back, it is notified and ends.
     /// The death of a process is noticed sooner, by its node. The value must be the
     /// same on all ranks.
-    pub silence_ms: Option<u32>,
+    pub silence: Option<Duration>,
     /// Injects network faults: from this seed, operations, their completions and
     /// packets are delayed, reordered and refused, and some come as late as if they
     /// had been lost and sent again.
@@ -144,8 +144,8 @@ pub struct Chosen {
 
 impl NetworkConfig {
     /// How long a rank may be kept from running, as set or by default.
-    pub fn silence(&self) -> Duration {
-        Duration::from_millis(self.silence_ms.unwrap_or(SILENCE_MS).into())
+    pub fn silence_limit(&self) -> Duration {
+        self.silence.unwrap_or(SILENCE_DEFAULT)
     }
 }
 
@@ -155,5 +155,5 @@ impl Chosen {
     }
 }
 
-/// The default of [`NetworkConfig::silence_ms`].
-pub const SILENCE_MS: u32 = 5000;
+/// The default of [`NetworkConfig::silence`].
+pub const SILENCE_DEFAULT: Duration = Duration::from_secs(5);

@@ -6,6 +6,7 @@ mod no_network;
 pub use message::MessageError;
 pub use no_network::NoNetwork;
 
+use crate::own_rank::RankPrefix;
 use std::fmt;
 use tsumugi_backends::boot::{CardError, ChooseError};
 use tsumugi_core::am::{CallError, SendError};
@@ -17,11 +18,12 @@ use tsumugi_gas::address::GlobalAddr;
 use tsumugi_gas::order::Full;
 use tsumugi_gas::table::NameError;
 use tsumugi_pvas::config::ConfigError;
-use tsumugi_pvas::{AttachError, SpaceError};
+use tsumugi_pvas::{AttachError, LaunchError, SpaceError};
 use tsumugi_ult::StartError;
 
 /// Any error that a program of ranks may get. Its `Debug` output is its message, so
-/// that `fn main() -> Result<(), tsumugi::Error>` prints a sentence.
+/// that `fn main() -> Result<(), tsumugi::Error>` prints a sentence; outside of the job's
+/// main function the number of this rank stands before it, if the job has several ranks.
 #[non_exhaustive]
 pub enum Error {
     /// An operation was refused.
@@ -61,6 +63,8 @@ pub enum Error {
     Full(Full),
     /// A variable of the environment has a value that is not valid.
     Config(ConfigError),
+    /// The ranks of a job without a launcher could not be started.
+    Launch(LaunchError),
     /// The launcher's job could not be joined.
     Attach(AttachError),
     /// The partitions could not be made.
@@ -127,6 +131,7 @@ impl fmt::Display for Error {
             Self::Name(error) => error.fmt(f),
             Self::Full(error) => error.fmt(f),
             Self::Config(error) => error.fmt(f),
+            Self::Launch(error) => error.fmt(f),
             Self::Attach(error) => error.fmt(f),
             Self::Space(error) => error.fmt(f),
             Self::Boot(error) => error.fmt(f),
@@ -148,6 +153,7 @@ impl fmt::Display for Error {
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", RankPrefix::of_error())?;
         fmt::Display::fmt(self, f)
     }
 }
@@ -175,6 +181,7 @@ from!(
     Name(NameError),
     Full(Full),
     Config(ConfigError),
+    Launch(LaunchError),
     Attach(AttachError),
     Space(SpaceError),
     Boot(BootError),

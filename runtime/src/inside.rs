@@ -21,6 +21,7 @@ use std::io::{self, BufWriter, Write};
 use std::mem;
 use std::path::{Path, PathBuf};
 use tsumugi_core::mem::Rank;
+use tsumugi_pvas::config::Choices;
 use tsumugi_ult::Spawner;
 use tsumugi_ult::inside::{Recording, ReportOn, Trace};
 
@@ -114,7 +115,7 @@ fn write(trace: &Trace, path: &Path) -> io::Result<()> {
 }
 
 /// The values that [`REPORT`] may have: signals without another meaning.
-pub const REPORTS: [(&str, i32); 2] = [("usr1", libc::SIGUSR1), ("usr2", libc::SIGUSR2)];
+pub const REPORTS: Choices<i32> = Choices::new(&["usr1", "usr2"], &[libc::SIGUSR1, libc::SIGUSR2]);
 /// Events of each worker: 2 MiB.
 const EVENTS: usize = 1 << 16;
 /// The largest write that a pipe keeps whole: `PIPE_BUF`.

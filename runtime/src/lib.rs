@@ -12,9 +12,18 @@
 //! | [`job`], [`start`] | finding the job; the life of a rank |
 //! | [`node`], [`service`] | the parts of a rank, and the services that its idle workers run: active messages, messages, the global memory |
 //! | [`net`] | the network to the ranks of other nodes |
+//!
+//! # Features
+//!
+//! | feature | what it adds |
+//! |---|---|
+//! | `testing` | a simulated network, and the counters and switches with which tests observe a rank; no default |
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod affinity;
 pub mod variable;
+mod own_rank;
 pub mod error;
 pub mod panic;
 pub mod inside;

@@ -15,10 +15,12 @@ use crate::leaked_slice::zeroes;
 use crate::net::{NetLayer, Network, Poller, Transport};
 use crate::node::RankNode;
 use crate::node_ranks::NodeRanks;
+use crate::panic;
 use crate::progress_thread::ProgressThread;
 use crate::service::Service;
 use crate::service::am::Am;
 use crate::service::messages::{MessageLanes, Messages};
+use crate::variable::{MAIN_STACK, ULT_STACK};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
@@ -28,7 +30,7 @@ use tsumugi_core::boot::{BootError, Bootstrap};
 use tsumugi_core::mem::{LocalAddr, LocalRank};
 use tsumugi_pvas::Member;
 use tsumugi_pvas::partition::declare_lost;
-use tsumugi_ult::{Scheduler, StackArea, StartError};
+use tsumugi_ult::{Origin, Scheduler, StackArea, StartError};
 
 /// Runs `main` as a rank of `job`, on a ULT, and returns its result. The calling thread
 /// is a worker meanwhile.
@@ -160,6 +162,7 @@ fn be<T: Send, E: From<Error> + Send>(
     apart: Apart,
     main: impl FnOnce(RankHandle) -> Result<T, E> + Send,
 ) -> Result<T, E> {
+    panic::report_ranks();
     let (network, mut meet) = span.map(|Span { network, meet }| (network, meet)).unzip();
     let node = make(member, chosen, &place, network, apart)?;
     let watch = node.net().map(|net| Poller::start(&net)).transpose()?;
@@ -317,6 +320,11 @@ fn schedule(node: &Arc<RankNode>, chosen: &Chosen) -> Result<Scheduler, Error> {
         progress: node.clone(),
         spin: chosen.spin,
         suspension_check: chosen.suspension,
+        origin: Origin {
+            rank: (node.member().nodes().ranks() > 1).then(|| node.member().rank()),
+            stack_bytes: ULT_STACK,
+            main_stack_bytes: MAIN_STACK,
+        },
         ..tsumugi_ult::Config::new(stacks)
     })?)
 }

@@ -1,6 +1,7 @@
 //! Every variable that the code names is described.
 
 use super::*;
+use crate::config::{SPIN_ROUNDS, WORKERS};
 use std::fs;
 use std::path::Path;
 
@@ -13,7 +14,7 @@ fn names_in(path: &str) -> Vec<String> {
         let rest = &text[at..];
         rest[..rest.find(|c| !is_of_name(c)).unwrap_or(rest.len())].to_owned()
     });
-    names.collect()
+    names.filter(|name| !name.ends_with('_')).collect()
 }
 
 #[test]
@@ -38,4 +39,31 @@ fn chosen_values_follow_the_configuration() {
     };
     assert_eq!((chosen(WORKERS), chosen(SPIN_ROUNDS)), (Some("3".into()), Some("7".into())));
     assert!(Config::default().knobs(0).is_err());
+}
+
+#[test]
+fn a_misspelt_variable_is_reported_with_its_neighbour() {
+    let known = Config::default().knobs(1).unwrap();
+    let report = |name| misspelt(name, &known).unwrap_or_default();
+    for (wrong, right) in [
+        ("TSUMUGI_WORKRES", "TSUMUGI_WORKERS"),
+        ("TSUMUGI_HEAP_BYTE", "TSUMUGI_HEAP_BYTES"),
+        ("TSUMUGI_GRACE_MS", "TSUMUGI_GRACE_TIMEOUT"),
+        ("TSUMUGI_SILENCE", "TSUMUGI_SILENCE_TIMEOUT"),
+    ] {
+        let said = report(wrong);
+        assert!(said.contains(wrong) && said.contains(&format!("mean {right}?")), "{said}");
+    }
+    assert!(report("TSUMUGI_QWERTZ_UIOP").ends_with("tsumugi info --config lists all\n"));
+    for name in ["TSUMUGI_WORKERS", "TSUMUGI_RANK", "TSUMUGI_SEED", "TSUMUGI_TEST_ANY", "PATH"] {
+        assert_eq!(report(name), "", "{name}");
+    }
+}
+
+#[test]
+fn every_group_has_its_variables_in_order() {
+    let knobs = Config::default().knobs(1).unwrap();
+    let mut groups: Vec<_> = knobs.iter().map(|knob| knob.group).collect();
+    groups.dedup();
+    assert_eq!(groups, KnobGroup::ALL);
 }

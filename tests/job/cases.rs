@@ -12,7 +12,9 @@ use crate::foreign::{
     the_network_outlives_a_callback_that_panics,
 };
 use crate::inside::a_rank_shows_what_its_ults_do;
-use crate::launched::{is_running, numbers_after, passes, run, run_with, start, start_with};
+use crate::launched::{
+    is_running, numbers_after, passes, run, run_with, start, start_alone, start_with,
+};
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
@@ -23,6 +25,9 @@ use tsumugi_conformance::{Seeded, cases};
 /// All cases.
 pub const ALL: &[Case] = cases![
     ranks_meet,
+    a_program_starts_its_own_ranks,
+    a_job_without_a_launcher_ends_as_under_one,
+    a_wrong_number_of_ranks_is_refused,
     more_ranks_than_cores,
     a_small_stack_of_the_main_thread_is_enough,
     no_update_is_lost,
@@ -84,6 +89,51 @@ pub const ALL: &[Case] = cases![
 fn ranks_meet() {
     for ranks in [1, 2, 5] {
         passes(ranks, "meet", &[]);
+    }
+}
+
+fn a_program_starts_its_own_ranks() {
+    let done = start_alone("meet", &[("TSUMUGI_RANKS", "3")]).finish();
+    assert_eq!(done.code, Some(0), "{}", done.text);
+    for rank in 0..3 {
+        assert!(done.text.contains(&format!("rank {rank} pid ")), "{}", done.text);
+    }
+    // A launcher has chosen the number already.
+    let done = passes(2, "meet", &[("TSUMUGI_RANKS", "3")]);
+    assert_eq!(done.text.matches(" pid ").count(), 2, "{}", done.text);
+    // Variables of another launcher are hidden from the program and not from its ranks.
+    let env = [("TSUMUGI_RANKS", "2"), ("TSUMUGI_BOOT", "alone"), ("PMI_RANK", "5")];
+    let done = start_alone("meet", &env).finish();
+    assert_eq!((done.code, done.text.matches(" pid ").count()), (Some(0), 2), "{}", done.text);
+}
+
+fn a_job_without_a_launcher_ends_as_under_one() {
+    for (role, code, said) in [
+        ("error", 7, "tsumugi: rank 2 (pid "),
+        ("panic", 101, "(it panicked)"),
+        ("early", 1, "exited with code 0 before it had finished"),
+    ] {
+        let mut job = start_alone(role, &[("TSUMUGI_RANKS", "3")]);
+        let pids = job.read_until(" pid ", 3);
+        let done = job.finish();
+        assert_eq!(done.code, Some(code), "{role}: {}", done.text);
+        assert!(done.text.contains(said), "{role}: {}", done.text);
+        assert!(!pids.iter().any(|pid| is_running(*pid)), "{role}: a rank is left");
+    }
+    let mut job = start_alone("stall", &[("TSUMUGI_RANKS", "2")]);
+    let report = job.read_errors_until("77");
+    assert!(report.contains("quiet"), "{report}");
+    // SAFETY: `kill` accesses no memory of this process.
+    assert_eq!(unsafe { libc::kill(job.child.id() as i32, libc::SIGTERM) }, 0);
+    assert_eq!(job.finish().code, Some(128 + libc::SIGTERM));
+}
+
+fn a_wrong_number_of_ranks_is_refused() {
+    for ranks in ["0", "-1", "four", "", "5000"] {
+        let done = start_alone("meet", &[("TSUMUGI_RANKS", ranks)]).finish();
+        assert_eq!(done.code, Some(7), "{ranks}: {}", done.text);
+        assert!(done.text.contains("TSUMUGI_RANKS"), "{ranks}: {}", done.text);
+        assert!(!done.text.contains(" pid "), "{ranks}: {}", done.text);
     }
 }
 
@@ -246,13 +296,19 @@ fn a_killed_rank_ends_the_job_and_is_named() {
 fn a_panic_ends_the_job() {
     let done = run(3, "panic");
     assert_eq!(done.code, Some(101), "{}", done.text);
-    assert!(done.text.contains("the last rank has had enough"), "{}", done.text);
-    assert!(done.text.contains("rank 2 (pid "), "{}", done.text);
+    let panicked = done.text.lines().any(|line| line.starts_with("rank 2: thread 'main'"));
+    assert!(panicked && done.text.contains("the last rank has had enough"), "{}", done.text);
+    let lines: Vec<_> = done.text.lines().collect();
+    let cause = lines.iter().position(|line| line.starts_with("tsumugi: rank 2 (pid "));
+    let cause = cause.unwrap_or_else(|| panic!("{}", done.text));
+    // The others wait for the barrier of the end, and blame no other rank.
+    assert_eq!(lines[cause + 1..], ["tsumugi: 2 other ranks ended because of it"], "{}", done.text);
 }
 
 fn a_panic_of_a_ult_is_returned_to_its_joiner() {
     let done = passes(2, "ult-panic", &[]);
     assert!(done.text.contains("one ULT has had enough"), "{}", done.text);
+    assert!(done.text.contains("rank 1: ULT "), "{}", done.text);
 }
 
 fn an_early_exit_is_a_failure() {
@@ -270,7 +326,12 @@ fn an_error_of_main_ends_the_job() {
 fn a_stack_overflow_names_the_ult() {
     let done = run(2, "overflow");
     assert_ne!(done.code, Some(0), "{}", done.text);
-    assert!(done.text.contains("overflowed its stack of"), "{}", done.text);
+    let named = done.text.lines().any(|line| {
+        line.starts_with("rank 1: ULT ")
+            && line.contains(" overflowed its stack of 65536 bytes")
+            && line.ends_with("TSUMUGI_ULT_STACK_BYTES makes it larger")
+    });
+    assert!(named, "{}", done.text);
     assert!(done.text.contains("rank 1 (pid "), "{}", done.text);
 }
 
@@ -372,7 +433,7 @@ fn calls_to_a_killed_rank_end() {
 
 /// For jobs whose surviving ranks end by themselves after a death: the launcher does not
 /// end them before, however busy the machine is.
-pub const LONG_GRACE: (&str, &str) = ("TSUMUGI_GRACE_MS", "200000");
+pub const LONG_GRACE: (&str, &str) = ("TSUMUGI_GRACE_TIMEOUT", "200s");
 
 /// The number of ranks that have ended with an error that another rank has died. At least
 /// one of the errors names `victim`; the others may name a survivor that ended earlier.

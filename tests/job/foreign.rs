@@ -110,7 +110,7 @@ pub fn ranks_of_several_nodes_are_one_job() {
 /// A completion callback panics on the thread that polls the network.
 pub fn the_network_outlives_a_callback_that_panics() {
     let Some(text) = on_two_nodes(2, "callback-panics", "called") else { return };
-    let told = "tsumugi: a completion callback panicked: a callback has had enough";
+    let told = ": a completion callback panicked: a callback has had enough";
     assert_eq!(text.matches(told).count(), 2, "{text}");
 }
 
@@ -169,7 +169,7 @@ pub fn a_rank_that_was_given_up_ends_with_the_reason() {
     let mut script = Script::new(2);
     // The first pause is far below the limit; the second lasts until the rank is given
     // up.
-    let short = ("TSUMUGI_SILENCE_MS", "2000".to_owned());
+    let short = ("TSUMUGI_SILENCE_TIMEOUT", "2s".to_owned());
     for rank in 0..2 {
         script.add(
             rank,
@@ -226,7 +226,7 @@ fn between_nodes(script: &Script, rank: u32) -> Vec<Variable> {
 /// A start fails with the reason if a rank does not come, and if the secret is too short.
 pub fn a_start_that_fails_reports_the_reason() {
     let mut script = Script::new(2);
-    let soon = ("TSUMUGI_BOOT_SECONDS", "1".to_owned());
+    let soon = ("TSUMUGI_BOOT_TIMEOUT", "1s".to_owned());
     script.add(0, "meet", &[&script.tcp[..], &[soon]].concat());
     let (codes, text) = script.finish();
     assert_eq!(codes, [Some(7)], "{text}");
@@ -255,7 +255,7 @@ fn tcp() -> Vec<Variable> {
     vec![
         ("TSUMUGI_MASTER", port::reserved().unwrap().to_string()),
         ("TSUMUGI_SECRET", "the secret of this test's job".to_owned()),
-        ("TSUMUGI_VERBOSE", "1".to_owned()),
+        ("TSUMUGI_VERBOSE", "on".to_owned()),
     ]
 }
 

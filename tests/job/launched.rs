@@ -42,9 +42,18 @@ pub fn start(ranks: u32, role: &str) -> Job {
 }
 
 pub fn start_with(ranks: u32, role: &str, env: &[(&str, &str)]) -> Job {
+    start_by(&["--launch", &ranks.to_string(), role], env)
+}
+
+/// Starts the program of the ranks without a launcher.
+pub fn start_alone(role: &str, env: &[(&str, &str)]) -> Job {
+    start_by(&["--role", role], env)
+}
+
+fn start_by(words: &[&str], env: &[(&str, &str)]) -> Job {
     let own = std::env::current_exe().expect("a test knows its own path");
     let mut child = Command::new(own)
-        .args(["--launch", &ranks.to_string(), role])
+        .args(words)
         .envs(env.iter().copied())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

@@ -88,11 +88,11 @@ fn launch(ranks: &str, role: &str) -> ExitCode {
         "readers" => Policy { peers: Peers::Read, populate: Populate::Peers, ..Policy::default() },
         _ => Policy::default(),
     };
-    let grace_ms = SpaceConfig::from_env().expect("a case gives good variables").grace_ms;
+    let grace = SpaceConfig::from_env().expect("a case gives good variables").grace;
     let sizes = SpaceConfig { heap_bytes: 1 << 30, stack_bytes: 2 << 30, ..SpaceConfig::default() };
     let job = Launch::new(ranks.parse().expect("a number of ranks"))
         .program(own, ["--role", role])
-        .config(SpaceConfig { policy, grace_ms, ..sizes })
+        .config(SpaceConfig { policy, grace, ..sizes })
         .forward_signals(true)
         .start()
         .expect("a job that starts");

@@ -72,9 +72,15 @@
 //! This crate does not preempt ULTs, does not bind workers to cores, and, with `std`,
 //! runs on Linux only.
 //!
+//! # Features
+//!
+//! | feature | what it adds |
+//! |---|---|
+//! | `std` (default) | OS threads as workers, the system's clock and stacks, panics that a join returns, and the reports `inside` |
+//!
 //! # Without std
 //!
-//! Without the feature `std`, which is a default, this crate needs `alloc` alone. A
+//! Without the feature `std` this crate needs `alloc` alone. A
 //! scheduler then has one worker, and its thread is the one that calls
 //! [`Scheduler::run`]. The embedding program gives the memory of the stacks
 //! ([`StackArea::from_raw`]), and, as a `Host`, the time and the way to rest when
@@ -84,6 +90,7 @@
 //! not known to have thread-local storage, one scheduler runs at a time, and no other
 //! code, an interrupt handler included, may call anything here.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(not(feature = "std"), no_std)]
 
 extern crate alloc;
@@ -167,10 +174,11 @@ pub use limited::{park_timeout, park_within, sleep, sleep_within};
 pub use no_suspend::NoSuspend;
 #[cfg(all(feature = "std", not(tsumugi_loom)))]
 pub use no_suspend::with_thread_local;
+pub use overflow::Origin;
 pub use park::{Here, Unparker, on_os_stack, park, unparker};
 pub use sched::{
     Config, NoProgress, Progress, Scheduler, Spawner, StartError, UltId, UltInfo, assert_may_block,
-    callback, id, in_callback,
+    callback, id, in_callback, name, rank,
 };
 pub use scope::{Scope, ScopedJoinHandle, scope};
 pub use stack::{Guards, Unguarded};

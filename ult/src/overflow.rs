@@ -10,12 +10,37 @@
 
 use crate::host;
 use core::fmt::{self, Write};
+use tsumugi_core::mem::Rank;
+
+/// What reports of a scheduler say about the program to which it belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The rank with which a report begins; `None`: the job has one rank, or there is
+    /// no job.
+    pub rank: Option<Rank>,
+    /// What makes the stacks of ULTs larger.
+    pub stack_bytes: &'static str,
+    /// What makes main's stack larger.
+    pub main_stack_bytes: &'static str,
+}
 
 /// A ULT that ran out of its stack.
 pub(crate) struct Overflow<'a> {
+    pub(crate) origin: Origin,
     pub(crate) id: u64,
     pub(crate) name: Option<&'a str>,
     pub(crate) stack_bytes: usize,
+}
+
+impl Default for Origin {
+    /// A program that uses schedulers alone.
+    fn default() -> Self {
+        Self {
+            rank: None,
+            stack_bytes: "Config::stack_bytes",
+            main_stack_bytes: "Config::main_stack_bytes",
+        }
+    }
 }
 
 impl Overflow<'_> {
@@ -23,11 +48,19 @@ impl Overflow<'_> {
     pub(crate) fn report(&self) {
         let mut line = ReportLine { bytes: [0; 256], used: 0 };
         // A name that is too long is cut off; `ReportLine` takes what fits.
-        let _ = write!(line, "tsumugi: ULT {}", self.id);
+        let _ = match self.origin.rank {
+            Some(rank) => write!(line, "{rank}: ULT {}", self.id),
+            None => write!(line, "tsumugi: ULT {}", self.id),
+        };
         if let Some(name) = self.name {
-            let _ = write!(line, " (\"{name:.128}\")");
+            let _ = write!(line, " (\"{name:.100}\")");
         }
-        let _ = writeln!(line, " overflowed its stack of {} bytes", self.stack_bytes);
+        let cure = match self.name {
+            Some("main") => self.origin.main_stack_bytes,
+            _ => self.origin.stack_bytes,
+        };
+        let bytes = self.stack_bytes;
+        let _ = writeln!(line, " overflowed its stack of {bytes} bytes; {cure} makes it larger");
         host::say(&line.bytes[..line.used]);
     }
 

@@ -13,7 +13,7 @@ use tsumugi_ult::{
     spawn, yield_now,
 };
 
-/// Runs test `name` of this program again, with `TSUMUGI_CHILD` set.
+/// Runs test `name` of this program again, with `TSUMUGI_TEST_CHILD` set.
 fn again(name: &str, what: &str) -> std::process::Output {
     again_with(name, what, &[])
 }
@@ -22,14 +22,14 @@ fn again(name: &str, what: &str) -> std::process::Output {
 fn again_with(name: &str, what: &str, more: &[(&str, &str)]) -> std::process::Output {
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", name, "--nocapture", "--test-threads=1"])
-        .env("TSUMUGI_CHILD", what)
+        .env("TSUMUGI_TEST_CHILD", what)
         .envs(more.iter().copied())
         .output()
         .unwrap()
 }
 
 fn child() -> Option<String> {
-    std::env::var("TSUMUGI_CHILD").ok()
+    std::env::var("TSUMUGI_TEST_CHILD").ok()
 }
 
 /// Uses `depth` frames of stack.

@@ -15,7 +15,7 @@ use tsumugi_core::sync::{AtomicUsize, Ordering};
 use tsumugi_ult::sync::{Condvar, Mutex, channel};
 use tsumugi_ult::{Scheduler, park, spawn, unparker, yield_now};
 
-/// Schedules of a mix; `TSUMUGI_SCHEDULES` overrides the number.
+/// Schedules of a mix; `TSUMUGI_TEST_SCHEDULES` overrides the number.
 const SCHEDULES: usize = 2_000;
 /// The default of the configuration.
 const INLINE_BYTES: usize = 32 << 10;
@@ -23,7 +23,7 @@ const INLINE_BYTES: usize = 32 << 10;
 /// Runs `mix`, the mix of test `test`, on many schedules, unchanged and then with each mutant until
 /// it fails.
 fn check(test: &str, mutants: &[&'static str], mix: fn()) {
-    let schedules = std::env::var("TSUMUGI_SCHEDULES").ok().and_then(|n| n.parse().ok());
+    let schedules = std::env::var("TSUMUGI_TEST_SCHEDULES").ok().and_then(|n| n.parse().ok());
     let schedules = schedules.unwrap_or(SCHEDULES);
     model::check(test, mutants, move || {
         shuttle::check_random(mix, schedules / 2);

@@ -50,7 +50,7 @@ pub enum ChooseError {
 /// # Errors
 ///
 /// - [`ChooseError::Env`]: a variable of the launcher, `TSUMUGI_BOOT` or
-///   `TSUMUGI_BOOT_SECONDS` is missing or has a wrong value.
+///   `TSUMUGI_BOOT_TIMEOUT` is missing or has a wrong value.
 /// - [`ChooseError::Secret`]: the ranks meet over TCP, and `TSUMUGI_SECRET` is not set,
 ///   or is too short.
 /// - [`ChooseError::Listen`]: this is rank 0, and it cannot listen at its address.
@@ -71,7 +71,7 @@ pub fn is_rank() -> bool {
 /// # Errors
 ///
 /// - [`ChooseError::Env`]: a variable of the launcher, `TSUMUGI_BOOT` or
-///   `TSUMUGI_BOOT_SECONDS` is missing or has a wrong value.
+///   `TSUMUGI_BOOT_TIMEOUT` is missing or has a wrong value.
 /// - [`ChooseError::Secret`]: the ranks meet over TCP, and `TSUMUGI_SECRET` is not set,
 ///   or is too short.
 /// - [`ChooseError::Listen`]: this is rank 0, and it cannot listen at its address.

@@ -18,6 +18,7 @@ use std::fmt;
 use std::time::Duration;
 use tsumugi_core::boot::JOB_RANKS_MAX;
 use tsumugi_core::excerpt::Excerpt;
+use tsumugi_core::quantity;
 
 /// How ranks find each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +94,13 @@ pub enum EnvError {
     },
     /// The value is no number, or too large.
     Number {
+        /// The variable.
+        name: &'static str,
+        /// The value of the variable, as far as it fits.
+        value: Excerpt,
+    },
+    /// The value is not a time with its unit, or is too short or too long.
+    Time {
         /// The variable.
         name: &'static str,
         /// The value of the variable, as far as it fits.
@@ -175,14 +183,14 @@ pub fn find(lookup: Lookup<'_>) -> Result<BootEnv, EnvError> {
 ///
 /// # Errors
 ///
-/// [`EnvError::Number`] if `TSUMUGI_BOOT_SECONDS` is not a number, or is more than
-/// 86,400 (a day).
+/// [`EnvError::Time`] if `TSUMUGI_BOOT_TIMEOUT` is not a time with its unit, or is not
+/// between one second and a day.
 pub fn limit(lookup: Lookup<'_>) -> Result<Duration, EnvError> {
-    let seconds = match lookup(SECONDS) {
-        None => SECONDS_DEFAULT,
-        Some(_) => number(lookup, SECONDS, 86_400)?,
+    let Some(text) = lookup(TIMEOUT).filter(|text| text != "auto") else {
+        return Ok(TIMEOUT_DEFAULT);
     };
-    Ok(Duration::from_secs(seconds.max(1).into()))
+    let limit = quantity::time(&text).filter(|limit| (1..=86_400).contains(&limit.as_secs()));
+    limit.ok_or(EnvError::Time { name: TIMEOUT, value: Excerpt::new(&text) })
 }
 
 /// A launcher that sets rank and size for its ranks, and no more.
@@ -362,6 +370,9 @@ impl fmt::Display for EnvError {
             Self::Number { name, value } => {
                 write!(f, "{name}={value:?} is not a number, or is too large")
             }
+            Self::Time { name, value } => {
+                write!(f, "{name}={value:?} is not a time from 1s to 24h, such as 90s or 5m")
+            }
             Self::Choice { name: BOOT, value } => {
                 write!(f, "{BOOT}={value:?}: must be auto, tcp, pmi, pmix or alone")
             }
@@ -382,8 +393,8 @@ impl std::error::Error for EnvError {}
 /// The variable for the way of the bootstrap: `auto`, `tcp`, `pmi`, `pmix`,
 /// `alone`.
 pub const BOOT: &str = "TSUMUGI_BOOT";
-/// How many seconds ranks wait for each other at start.
-pub const SECONDS: &str = "TSUMUGI_BOOT_SECONDS";
+/// How long ranks wait for each other at start.
+pub const TIMEOUT: &str = "TSUMUGI_BOOT_TIMEOUT";
 /// Where rank 0 listens: `host:port`.
 pub const MASTER: &str = "TSUMUGI_MASTER";
 /// Where the launcher of several hosts listens.
@@ -404,8 +415,8 @@ const PMI_SIZE: &str = "PMI_SIZE";
 const PMIX_NAMESPACE: &str = "PMIX_NAMESPACE";
 const MASTER_ADDR: &str = "MASTER_ADDR";
 const MASTER_PORT: &str = "MASTER_PORT";
-/// Default of [`SECONDS`]: some launchers start thousands of processes.
-pub const SECONDS_DEFAULT: u32 = 60;
+/// Default of [`TIMEOUT`]: some launchers start thousands of processes.
+pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(60);
 const ADDRESSES_MAX: usize = 16;
 
 /// The variables in which launchers report how many ranks are on this node:

@@ -102,8 +102,8 @@ fn lines_of(path: &Path) -> Result<Lines<File>, BrokenFile> {
     }
 }
 
-static PACKAGES: &[u8] = include_bytes!("../../../examples/data/debian12-depends.mtx.gz");
-static PACKAGE_NAMES: &[u8] = include_bytes!("../../../examples/data/debian12-depends.names.gz");
+static PACKAGES: &[u8] = include_bytes!("../../data/debian12-depends.mtx.gz");
+static PACKAGE_NAMES: &[u8] = include_bytes!("../../data/debian12-depends.names.gz");
 
 #[cfg(test)]
 mod tests {

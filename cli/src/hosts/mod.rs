@@ -31,6 +31,7 @@ pub use agent::agent;
 
 use crate::args;
 use crate::failure::Failure;
+use crate::job;
 use event::LaunchEvent;
 use order::AgentOrder;
 use remote::Remote;
@@ -42,7 +43,7 @@ use std::time::{Duration, Instant};
 use tsumugi::boot::env;
 use tsumugi::boot::tcp::{Secret, Server};
 use tsumugi::pvas::SpaceConfig;
-use tsumugi::pvas::launch::{self, Signals};
+use tsumugi::pvas::launch::{self, JobOutcome, Relay, Signals};
 use verdict::{Cause, CauseFinder};
 
 /// Starts a program on `args.hosts` and waits for it.
@@ -75,17 +76,30 @@ pub fn run(args: &args::RunArgs) -> Result<String, Failure> {
     let addresses = addresses(&args.hosts, server.address().port());
     let own = std::env::current_exe().map_err(failed("the path of this command is unknown"))?;
     let mut signals = Signals::catch().map_err(|error| Failure::Failed(error.to_string()))?;
-    let mut remotes = Vec::new();
+    let (mut remotes, mut streams) = (Vec::new(), Vec::new());
     for (index, (host, ranks)) in shares(&args.hosts, args.ranks).into_iter().enumerate() {
         let order = order(args, ranks, &addresses, &word)?;
         let remote = Remote::start(host, &own, &order, index, &happens);
-        remotes.push(remote.map_err(|error| Failure::Failed(unstarted(host, &error)))?);
+        let (remote, output) = remote.map_err(|error| Failure::Failed(unstarted(host, &error)))?;
+        remotes.push(remote);
+        streams.extend(output);
     }
-    let grace = Duration::from_millis(config.grace_ms.into());
+    let relay = Relay::of_streams(streams)
+        .map_err(failed("the thread for the output of ranks cannot be started"))?;
+    let grace = config.grace;
     let verdict = CauseFinder::default();
-    let mut watch =
-        AgentWatch { remotes: &mut remotes, verdict, grace, leave_at: None, abandon_at: None };
+    let mut watch = AgentWatch {
+        remotes: &mut remotes,
+        verdict,
+        relay,
+        grace,
+        limit: args.timeout.map(|limit| (limit, Instant::now() + limit)),
+        leave_at: None,
+        abandon_at: None,
+    };
     let code = watch.go(&events, &mut signals);
+    // What the ranks have written last.
+    drop(watch.relay);
     drop(server);
     match code {
         0 => Ok(String::new()),
@@ -97,8 +111,11 @@ pub fn run(args: &args::RunArgs) -> Result<String, Failure> {
 struct AgentWatch<'a> {
     remotes: &'a mut [Remote],
     verdict: CauseFinder,
+    relay: Relay,
     /// The time that a program has after a death.
     grace: Duration,
+    /// The time limit of the job, and when it is over.
+    limit: Option<(Duration, Instant)>,
     /// The time at which agents that have not ended are told to end, by the end of
     /// their input.
     leave_at: Option<Instant>,
@@ -110,6 +127,7 @@ impl AgentWatch<'_> {
     /// Waits for all agents; returns the code of the cause of the job's end.
     fn go(&mut self, events: &mpsc::Receiver<LaunchEvent>, signals: &mut Signals) -> i32 {
         let (mut left, mut code) = (self.remotes.len(), 0);
+        let mut is_out_of_time = false;
         while left > 0 {
             let now = Instant::now();
             let due = self.verdict.due().map(|due| due.saturating_duration_since(now));
@@ -122,15 +140,24 @@ impl AgentWatch<'_> {
                     }
                 }
                 Ok(LaunchEvent::Ends(ends)) => {
-                    for failure in self.verdict.ended(&ends, Instant::now()) {
-                        self.say(&failure);
+                    let crashes = self.verdict.ended(&ends, Instant::now());
+                    if !is_out_of_time {
+                        crashes.iter().for_each(|failure| self.say(failure));
                     }
                 }
                 Err(_) => {}
             }
             // After the last agent no event can come, so the verdict is due.
             let now = Instant::now() + if left == 0 { A_WHILE } else { Duration::ZERO };
-            if let Some(cause) = self.verdict.poll(now) {
+            if let Some((limit, _)) = self.limit.take_if(|(_, end)| *end <= Instant::now()) {
+                is_out_of_time = true;
+                self.relay.say(launch::out_of_time(limit));
+                self.remotes.iter_mut().for_each(|remote| remote.signal(libc::SIGTERM));
+                self.leave_after(KILL_AFTER);
+            }
+            if is_out_of_time {
+                code = JobOutcome::OUT_OF_TIME;
+            } else if let Some(cause) = self.verdict.poll(now) {
                 code = cause.code();
                 self.end_by(&cause);
             }
@@ -144,8 +171,8 @@ impl AgentWatch<'_> {
                 self.remotes.iter_mut().for_each(Remote::abandon);
             }
         }
-        if let Some(line) = self.verdict.others() {
-            eprint!("{line}");
+        if !is_out_of_time && let Some(line) = self.verdict.others() {
+            self.relay.say(line);
         }
         code
     }
@@ -158,16 +185,19 @@ impl AgentWatch<'_> {
                 failure.rank.0
             }
             Cause::Host { index, code } => {
-                // One write, so that the line does not mix with the output of ranks.
                 let host = self.remotes[*index].host();
                 let line = format!("tsumugi: host {host}: the agent ended with code {code}\n");
-                eprint!("{line}");
+                self.relay.say(line);
                 // All ranks of the host die with the agent; the first one is named.
                 self.remotes[*index].ranks()[0]
             }
         };
         self.remotes.iter_mut().for_each(|remote| remote.tell(dead));
-        let leave_at = Instant::now() + self.grace.max(HEARD_WITHIN) + LEAVE_AFTER;
+        self.leave_after(self.grace.max(HEARD_WITHIN) + LEAVE_AFTER);
+    }
+
+    fn leave_after(&mut self, time: Duration) {
+        let leave_at = Instant::now() + time;
         self.leave_at = Some(leave_at);
         self.abandon_at = Some(leave_at + ABANDON_AFTER);
     }
@@ -175,9 +205,7 @@ impl AgentWatch<'_> {
     fn say(&self, failure: &launch::RankFailure) {
         let has = |remote: &&Remote| remote.ranks().contains(&failure.rank.0);
         let host = self.remotes.iter().find(has).map_or("?", Remote::host);
-        // One write, as above.
-        let line = format!("tsumugi: host {host}: {failure}\n");
-        eprint!("{line}");
+        self.relay.say(format!("tsumugi: host {host}: {failure}\n"));
     }
 }
 
@@ -209,14 +237,14 @@ fn order(
         .map(|(name, value)| (name.as_bytes().to_vec(), value.as_bytes().to_vec()))
         .filter(|(name, _)| !is_of_this_host(name))
         .collect();
-    let mut set = |name: &str, value: &str| {
+    let mut set = |name: &str, value: &[u8]| {
         variables.retain(|(known, _)| known != name.as_bytes());
         variables.push((name.into(), value.into()));
     };
-    set(env::SERVER, addresses);
-    set(env::SECRET, word);
-    if let Some(workers) = args.workers {
-        set(tsumugi::config::WORKERS, &workers.to_string());
+    set(env::SERVER, addresses.as_bytes());
+    set(env::SECRET, word.as_bytes());
+    for (name, value) in job::variables(args) {
+        set(&name, value.as_bytes());
     }
     let folder = own_folder.as_os_str().as_bytes().to_vec();
     let program = words.next().expect("the grammar requires a program");
@@ -271,6 +299,8 @@ const HEARD_WITHIN: Duration = Duration::from_millis(1200);
 const LEAVE_AFTER: Duration = Duration::from_millis(2000);
 /// The time that an agent has, after that, once its input has ended.
 const ABANDON_AFTER: Duration = Duration::from_millis(2000);
+/// The time from SIGTERM to the end of the agents' input after the time limit.
+const KILL_AFTER: Duration = Duration::from_millis(700);
 /// Longer than any verdict takes.
 const A_WHILE: Duration = Duration::from_secs(1);
 /// Agents do not read more addresses than this.

@@ -6,6 +6,7 @@ use super::order::{AgentOrder, DEATH};
 use crate::job;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -14,6 +15,7 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use tsumugi::boot::env;
+use tsumugi::pvas::launch::Stream;
 
 /// A host with an agent.
 #[derive(Debug)]
@@ -30,14 +32,14 @@ struct Client(Mutex<Child>);
 
 impl Remote {
     /// Starts the agent `own` on `host`; its end is sent as an event with `index`
-    /// and the exit code.
+    /// and the exit code. Also returns the streams of its output.
     pub fn start(
         host: &str,
         own: &Path,
         order: &AgentOrder,
         index: usize,
         ended: &Sender<LaunchEvent>,
-    ) -> io::Result<Self> {
+    ) -> io::Result<(Self, Vec<(OwnedFd, Stream)>)> {
         let rsh = std::env::var(env::RSH).unwrap_or_else(|_| env::RSH_DEFAULT.to_owned());
         let mut words = rsh.split_whitespace();
         let program = words.next().ok_or(io::ErrorKind::NotFound)?;
@@ -47,6 +49,8 @@ impl Remote {
             .arg(host)
             .arg(agent_of(own))
             .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
             // The secret must not be in an environment that other users may see by
             // `ps e`.
             .env_remove(env::SECRET);
@@ -54,6 +58,8 @@ impl Remote {
         job::end_with_us(&mut command, libc::SIGTERM);
         let mut child = command.spawn()?;
         let mut input = child.stdin.take();
+        let out = child.stdout.take().map(|out| (out.into(), Stream::Out));
+        let err = child.stderr.take().map(|err| (err.into(), Stream::Err));
         if let Some(to) = &mut input {
             // If the command has ended already, its exit code reports that.
             let _ = order.send(to);
@@ -67,7 +73,8 @@ impl Remote {
             // left.
             let _ = ended.send(LaunchEvent::Agent { index, code });
         });
-        Ok(Self { host: host.to_owned(), ranks: order.ranks.clone(), input, client })
+        let remote = Self { host: host.to_owned(), ranks: order.ranks.clone(), input, client };
+        Ok((remote, out.into_iter().chain(err).collect()))
     }
 
     /// The host's name.

@@ -17,7 +17,7 @@ use std::collections::HashSet;
 use std::time::{Duration, Instant};
 use tsumugi::Rank;
 use tsumugi::boot::tcp::{HEARD, ProcessEnd, SIGNAL};
-use tsumugi::pvas::launch::{JobOutcome, RankEnd, RankFailure};
+use tsumugi::pvas::launch::{self, JobOutcome, RankEnd, RankFailure};
 
 /// The state of the decision; see the module's documentation.
 #[derive(Debug, Default)]
@@ -55,7 +55,9 @@ impl Cause {
     /// The exit code of the command.
     pub fn code(&self) -> i32 {
         match *self {
-            Self::Rank(failure) => JobOutcome { failure: Some(failure) }.code(),
+            Self::Rank(failure) => {
+                JobOutcome { failure: Some(failure), is_out_of_time: false }.code()
+            }
             Self::Host { code, .. } => code,
         }
     }
@@ -67,12 +69,7 @@ impl Candidate {
     fn class(&self) -> u32 {
         match self.cause {
             Cause::Rank(_) if self.may_have_heard => 3,
-            Cause::Rank(RankFailure { end: RankEnd::Killed { .. }, .. }) => 0,
-            Cause::Rank(RankFailure {
-                end: RankEnd::Exited { code: 1 | PANIC } | RankEnd::Early,
-                ..
-            }) => 2,
-            Cause::Rank(_) => 1,
+            Cause::Rank(failure) => failure.end.doubt(),
             Cause::Host { .. } => 4,
         }
     }
@@ -90,7 +87,7 @@ impl CauseFinder {
             ends.iter().filter(|end| self.told.insert(end.rank)).copied().collect();
         if self.decided.is_some() {
             let (own, with_it): (Vec<_>, Vec<_>) =
-                news.iter().map(failure_of).partition(has_crashed);
+                news.iter().map(failure_of).partition(|failure| failure.end.is_crash());
             self.with_it.extend(with_it.iter().map(|failure| failure.rank));
             return own;
         }
@@ -140,18 +137,12 @@ impl CauseFinder {
         self.decide_at.filter(|_| self.decided.is_none())
     }
 
-    /// A line that names the ranks that ended because of the cause.
+    /// A line with the number of ranks that ended because of the cause.
     pub fn others(&self) -> Option<String> {
         let mut ranks = self.with_it.clone();
         ranks.sort_unstable();
         ranks.dedup();
-        let names: Vec<String> = ranks.iter().take(NAMES_MAX).map(Rank::to_string).collect();
-        let more = match ranks.len().checked_sub(NAMES_MAX) {
-            None | Some(0) => String::new(),
-            Some(more) => format!(" and {more} more"),
-        };
-        (!ranks.is_empty())
-            .then(|| format!("tsumugi: {}{more}: ended as a consequence\n", names.join(", ")))
+        launch::followers_sentence(ranks.len())
     }
 }
 
@@ -167,27 +158,8 @@ fn failure_of(end: &ProcessEnd) -> RankFailure {
     RankFailure { rank: Rank(end.rank), pid: end.pid, end: how }
 }
 
-/// Whether a rank has crashed by itself, and not by a signal with which a job is
-/// ended.
-fn has_crashed(failure: &RankFailure) -> bool {
-    const CRASHES: [i32; 7] = [
-        libc::SIGSEGV,
-        libc::SIGBUS,
-        libc::SIGABRT,
-        libc::SIGFPE,
-        libc::SIGILL,
-        libc::SIGTRAP,
-        libc::SIGSYS,
-    ];
-    matches!(failure.end, RankEnd::Killed { signal } if CRASHES.contains(&signal))
-}
-
-/// The exit code of a rank that panics.
-const PANIC: i32 = 101;
 /// The greatest delay of the report of the first end after the reports of others.
 const BETTER_WITHIN: Duration = Duration::from_millis(150);
-/// The greatest number of ranks named in one line.
-const NAMES_MAX: usize = 8;
 
 #[cfg(test)]
 mod tests {
@@ -235,11 +207,11 @@ mod tests {
     fn an_end_that_may_be_a_consequence_waits_for_a_better_cause() {
         let mut bed = bed();
         bed.ended(0, &[(0, 1)]);
-        bed.ended(20, &[(1, PANIC as u32)]);
+        bed.ended(20, &[(1, 101)]);
         assert_eq!(bed.cause(100), None);
         bed.ended(100, &[(2, 1), (3, SIGNAL | 11)]);
         assert_eq!(bed.cause(100), Some((Some(3), 139)));
-        let others = "tsumugi: rank 0, rank 1, rank 2: ended as a consequence\n";
+        let others = "tsumugi: 3 other ranks ended because of it\n";
         assert_eq!(bed.verdict.others().as_deref(), Some(others));
     }
 
@@ -252,7 +224,7 @@ mod tests {
             assert_eq!(bed.cause(0), None, "a better cause may come");
             bed.ended(1, &[(0, HEARD | 7), (4, how), (3, HEARD)]);
             assert_eq!(bed.cause(150), Some((Some(4), code)));
-            let others = "tsumugi: rank 0, rank 1, rank 2, rank 3: ended as a consequence\n";
+            let others = "tsumugi: 4 other ranks ended because of it\n";
             assert_eq!(bed.verdict.others().as_deref(), Some(others));
         }
         let mut alone = bed();
@@ -288,7 +260,7 @@ mod tests {
         assert_eq!(bed.cause(0), Some((Some(4), 7)));
         let said = bed.ended(5, &[(0, SIGNAL | 15), (1, SIGNAL | 9), (2, 9), (3, SIGNAL | 6)]);
         assert_eq!(said.iter().map(|failure| failure.rank.0).collect::<Vec<_>>(), [3]);
-        let others = "tsumugi: rank 0, rank 1, rank 2: ended as a consequence\n";
+        let others = "tsumugi: 3 other ranks ended because of it\n";
         assert_eq!(bed.verdict.others().as_deref(), Some(others));
     }
 
@@ -299,8 +271,7 @@ mod tests {
         assert_eq!(bed.cause(150), Some((None, 255)));
         assert_eq!(bed.verdict.others(), None);
         bed.ended(200, &(0..10).map(|rank| (rank, 1)).collect::<Vec<_>>());
-        assert!(
-            bed.verdict.others().unwrap().ends_with("rank 7 and 2 more: ended as a consequence\n")
-        );
+        let others = "tsumugi: 10 other ranks ended because of it\n";
+        assert_eq!(bed.verdict.others().as_deref(), Some(others));
     }
 }

@@ -1,12 +1,24 @@
 //! Types that may cross between ranks: every bit pattern is a valid value of them.
 
+use core::marker::PhantomData;
+use core::num::Wrapping;
+
 /// A type that can be copied to and from another rank's memory byte by byte.
+///
+/// `#[derive(tsumugi::Plain)]` proves it for a struct.
 ///
 /// # Safety
 ///
 /// Every bit pattern of the right size is a valid value, the type has no padding,
 /// and it contains no pointer, reference or file descriptor, because these would
 /// mean something else on the other rank.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be copied to another rank byte by byte",
+    label = "is not `Plain`",
+    note = "a type is `Plain` if it has no pointer, no padding and no invalid bit pattern: integers, \
+            floats, arrays of them, and structs with `#[derive(Clone, Copy, tsumugi::Plain)]` and \
+            `#[repr(C)]`"
+)]
 pub unsafe trait Plain: Copy + Send + Sync + 'static {}
 
 /// A [`Plain`] type that remote atomics work on: an integer of 4 or 8 bytes.
@@ -62,6 +74,11 @@ word!(u32 => u32, i32 => u32, u64 => u64, i64 => u64, usize => u64, isize => u64
 
 // SAFETY: an array has no padding of its own.
 unsafe impl<T: Plain, const N: usize> Plain for [T; N] {}
+
+// SAFETY: the wrapper has the layout of its number, and all of its values.
+unsafe impl<T: Plain> Plain for Wrapping<T> {}
+// SAFETY: it has no bytes.
+unsafe impl<T: Send + Sync + 'static> Plain for PhantomData<T> {}
 
 #[cfg(test)]
 mod tests {

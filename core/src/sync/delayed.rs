@@ -14,11 +14,11 @@ use core::sync::atomic as plain;
 pub use core::sync::atomic::{Ordering, compiler_fence, fence};
 
 /// One access in this number is delayed; the build's environment can set it as
-/// `TSUMUGI_DELAY_ONE_IN`.
-const RARELY: u64 = match option_env!("TSUMUGI_DELAY_ONE_IN") {
+/// `TSUMUGI_TEST_DELAY_ONE_IN`.
+const RARELY: u64 = match option_env!("TSUMUGI_TEST_DELAY_ONE_IN") {
     Some(given) => match u64::from_str_radix(given, 10) {
         Ok(given) if given > 0 => given,
-        _ => panic!("TSUMUGI_DELAY_ONE_IN is no number above zero"),
+        _ => panic!("TSUMUGI_TEST_DELAY_ONE_IN is no number above zero"),
     },
     None => 2_048,
 };

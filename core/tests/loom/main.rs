@@ -85,7 +85,7 @@ fn explore(body: impl Fn() + Send + Sync + 'static) -> usize {
 }
 
 /// The variable that names the mutant to the process that must fail.
-const PLANTED: &str = "TSUMUGI_LOOM_MUTANT";
+const PLANTED: &str = "TSUMUGI_TEST_LOOM_MUTANT";
 
 /// Tries `attempt` up to `times` times, letting other threads run in between.
 fn retry<T>(times: usize, mut attempt: impl FnMut() -> Option<T>) -> Option<T> {

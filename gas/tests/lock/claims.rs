@@ -380,7 +380,7 @@ fn large() -> Vec<Vec<&'static [Act]>> {
 #[test]
 fn claims_exclude_each_other_and_all_end() {
     let mut programs = programs();
-    if env::var_os("TSUMUGI_LARGE").is_some() {
+    if env::var_os("TSUMUGI_TEST_LARGE").is_some() {
         programs.extend(large());
     }
     for kind in KINDS {

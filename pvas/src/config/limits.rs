@@ -1,5 +1,7 @@
 //! Defaults and bounds of the options.
 
+use std::time::Duration;
+
 /// Free in every kind of Linux executable, with address randomisation and
 /// with AddressSanitizer; ThreadSanitizer needs `0x1000000000`.
 pub const BASE_DEFAULT: usize = 0x2000_0000_0000;
@@ -20,10 +22,11 @@ pub const EXPOSED_BYTES: usize = 16 << 30;
 pub const HEAP_BYTES: usize = 15 << 30;
 /// Default of [`SpaceConfig::stack_bytes`](super::SpaceConfig::stack_bytes).
 pub const STACK_BYTES: usize = 32 << 30;
-/// Default of [`SpaceConfig::grace_ms`](super::SpaceConfig::grace_ms).
-pub const GRACE_MS: u32 = 300;
-/// The largest value of [`SpaceConfig::grace_ms`](super::SpaceConfig::grace_ms): one hour.
-pub const GRACE_MS_MAX: u32 = 3_600_000;
+/// Default of [`SpaceConfig::grace`](super::SpaceConfig::grace).
+pub const GRACE_DEFAULT: Duration = Duration::from_millis(300);
+/// The largest value of [`SpaceConfig::grace`](super::SpaceConfig::grace): one hour, in
+/// milliseconds.
+pub const GRACE_MS_MAX: usize = 3_600_000;
 /// The smallest value of [`SpaceConfig::exposed_bytes`](super::SpaceConfig::exposed_bytes): room for some arrays.
 pub const EXPOSED_BYTES_MIN: usize = 16 << 20;
 /// The smallest value of [`SpaceConfig::heap_bytes`](super::SpaceConfig::heap_bytes): the allocator's arenas are

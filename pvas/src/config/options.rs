@@ -1,14 +1,16 @@
 //! The options of a partition, from the environment.
 
 use super::error::ConfigError;
+use super::kind::ValueKind;
 use super::limits::{
-    BASE_ALIGN, BASE_DEFAULT, BASE_MAX, EXPOSED_BYTES, EXPOSED_BYTES_MIN, GRACE_MS, GRACE_MS_MAX,
-    HEAP_BYTES, HEAP_BYTES_MIN, PART_BYTES_MAX, STACK_BYTES, STACK_BYTES_MIN, STARTER_BYTES,
-    STARTER_BYTES_MAX,
+    BASE_ALIGN, BASE_DEFAULT, BASE_MAX, EXPOSED_BYTES, EXPOSED_BYTES_MIN, GRACE_DEFAULT,
+    GRACE_MS_MAX, HEAP_BYTES, HEAP_BYTES_MIN, PART_BYTES_MAX, STACK_BYTES, STACK_BYTES_MIN,
+    STARTER_BYTES, STARTER_BYTES_MAX,
 };
-use super::number::{aligned, bounded, parse_number};
+use super::number::aligned;
 use super::policy::{HugePages, Peers, Policy, Populate};
 use super::variables::{BASE, EXPOSED, GRACE, HEAP, HUGE_PAGES, PEERS, POPULATE, STACKS, STARTER};
+use std::time::Duration;
 
 /// The options of a rank's partition. Sizes are virtual: a page costs memory only
 /// after its first touch.
@@ -27,10 +29,10 @@ pub struct SpaceConfig {
     pub stack_bytes: usize,
     /// When pages are allocated, and which ranks may write to them.
     pub policy: Policy,
-    /// Milliseconds from a rank's death until the other ranks get SIGTERM; SIGKILL
+    /// The time from a rank's death until the other ranks get SIGTERM; SIGKILL
     /// follows 700 ms later. In this time the other ranks can react to the death,
     /// for instance save their work.
-    pub grace_ms: u32,
+    pub grace: Duration,
 }
 
 impl SpaceConfig {
@@ -50,38 +52,34 @@ impl SpaceConfig {
     ///
     /// For the first variable with a value that is not allowed:
     ///
-    /// - [`ConfigError::NotANumber`]: the value of a size, of the base or of the grace is
-    ///   not a number.
+    /// - [`ConfigError::Unreadable`]: the value is not a size, an address or a time.
     /// - [`ConfigError::OutOfBounds`]: the number is below the smallest or above the largest
     ///   value.
     /// - [`ConfigError::Unaligned`]: the base is not a multiple of [`BASE_ALIGN`].
     /// - [`ConfigError::NoSuchChoice`]: the word is none of the choices of the variable.
     pub fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
-        let number = |name: &'static str, default: usize, min: usize, max: usize| match lookup(name)
-        {
-            None => Ok(default),
-            Some(text) => bounded(name, parse_number(name, &text)?, min, max),
+        let size = |name, default, min, max| {
+            let size = ValueKind::Size.read(name, lookup(name).as_deref(), min, max)?;
+            Ok(size.unwrap_or(default))
         };
-        let base = match lookup(BASE) {
-            None => None,
-            Some(text) => {
-                let value = bounded(BASE, parse_number(BASE, &text)?, 1 << 16, BASE_MAX)?;
-                Some(aligned(BASE, value, BASE_ALIGN)?)
-            }
-        };
-        let policy = Policy {
-            populate: Populate::from_word(POPULATE, lookup(POPULATE).as_deref())?,
-            huge_pages: HugePages::from_word(HUGE_PAGES, lookup(HUGE_PAGES).as_deref())?,
-            peers: Peers::from_word(PEERS, lookup(PEERS).as_deref())?,
-        };
+        let base = ValueKind::Address.read(BASE, lookup(BASE).as_deref(), 1 << 16, BASE_MAX)?;
+        let base = base.map(|value| aligned(BASE, value, BASE_ALIGN)).transpose()?;
+        let populate = Populate::CHOICES.read(POPULATE, lookup(POPULATE).as_deref())?;
+        let huge_pages = HugePages::CHOICES.read(HUGE_PAGES, lookup(HUGE_PAGES).as_deref())?;
+        let peers = Peers::CHOICES.read(PEERS, lookup(PEERS).as_deref())?;
+        let grace = ValueKind::Time.read(GRACE, lookup(GRACE).as_deref(), 0, GRACE_MS_MAX)?;
         Ok(Self {
             base,
-            starter_bytes: number(STARTER, STARTER_BYTES, 0, STARTER_BYTES_MAX)?,
-            exposed_bytes: number(EXPOSED, EXPOSED_BYTES, EXPOSED_BYTES_MIN, PART_BYTES_MAX)?,
-            heap_bytes: number(HEAP, HEAP_BYTES, HEAP_BYTES_MIN, PART_BYTES_MAX)?,
-            stack_bytes: number(STACKS, STACK_BYTES, STACK_BYTES_MIN, PART_BYTES_MAX)?,
-            policy,
-            grace_ms: number(GRACE, GRACE_MS as usize, 0, GRACE_MS_MAX as usize)? as u32,
+            starter_bytes: size(STARTER, STARTER_BYTES, 0, STARTER_BYTES_MAX)?,
+            exposed_bytes: size(EXPOSED, EXPOSED_BYTES, EXPOSED_BYTES_MIN, PART_BYTES_MAX)?,
+            heap_bytes: size(HEAP, HEAP_BYTES, HEAP_BYTES_MIN, PART_BYTES_MAX)?,
+            stack_bytes: size(STACKS, STACK_BYTES, STACK_BYTES_MIN, PART_BYTES_MAX)?,
+            policy: Policy {
+                populate: populate.unwrap_or_default(),
+                huge_pages: huge_pages.unwrap_or_default(),
+                peers: peers.unwrap_or_default(),
+            },
+            grace: grace.map_or(GRACE_DEFAULT, |ms| Duration::from_millis(ms as u64)),
         })
     }
 
@@ -92,11 +90,13 @@ impl SpaceConfig {
     /// [`ConfigError::OutOfBounds`] or [`ConfigError::Unaligned`], with the
     /// variable for the value that is refused.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
-        aligned(BASE, bounded(BASE, self.base.unwrap_or(BASE_DEFAULT), 0, BASE_MAX)?, BASE_ALIGN)?;
-        bounded(STARTER, self.starter_bytes, 0, STARTER_BYTES_MAX)?;
-        bounded(EXPOSED, self.exposed_bytes, 0, PART_BYTES_MAX)?;
-        bounded(HEAP, self.heap_bytes, 0, PART_BYTES_MAX)?;
-        bounded(STACKS, self.stack_bytes, 0, PART_BYTES_MAX)?;
+        let base = self.base.unwrap_or(BASE_DEFAULT);
+        aligned(BASE, ValueKind::Address.bounded(BASE, base, 0, BASE_MAX)?, BASE_ALIGN)?;
+        let size = |name, value, max| ValueKind::Size.bounded(name, value, 0, max);
+        size(STARTER, self.starter_bytes, STARTER_BYTES_MAX)?;
+        size(EXPOSED, self.exposed_bytes, PART_BYTES_MAX)?;
+        size(HEAP, self.heap_bytes, PART_BYTES_MAX)?;
+        size(STACKS, self.stack_bytes, PART_BYTES_MAX)?;
         Ok(())
     }
 }
@@ -123,7 +123,7 @@ impl Default for SpaceConfig {
             heap_bytes: HEAP_BYTES,
             stack_bytes: STACK_BYTES,
             policy: Policy::default(),
-            grace_ms: GRACE_MS,
+            grace: GRACE_DEFAULT,
         }
     }
 }
@@ -154,6 +154,18 @@ mod tests {
         assert!(message("0x1001").contains("0x1001"));
         assert!(message("0x100001000").contains("multiple of 0x200000"));
         let heap = with("TSUMUGI_HEAP_BYTES", "4096").unwrap_err().to_string();
-        assert!(heap.contains("TSUMUGI_HEAP_BYTES=0x1000"), "{heap}");
+        assert!(heap.contains("TSUMUGI_HEAP_BYTES=4KiB is not between 64MiB and 4TiB"), "{heap}");
+        let peers = with("TSUMUGI_PEERS", "raed").unwrap_err().to_string();
+        assert!(peers.contains("write, read-heap, read, auto; did you mean read?"), "{peers}");
+        let grace = with("TSUMUGI_GRACE_TIMEOUT", "300").unwrap_err().to_string();
+        assert!(grace.contains("300ms, 5s"), "{grace}");
+    }
+
+    #[test]
+    fn sizes_and_times_have_units_and_auto_is_the_default() {
+        let heap = |text| with(HEAP, text).unwrap().heap_bytes;
+        assert_eq!([heap("1G"), heap("64MiB"), heap("auto")], [1 << 30, 64 << 20, HEAP_BYTES]);
+        assert_eq!(with(GRACE, "2s").unwrap().grace, Duration::from_secs(2));
+        assert_eq!(with(PEERS, "auto"), Ok(SpaceConfig::default()));
     }
 }

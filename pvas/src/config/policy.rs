@@ -1,8 +1,7 @@
 //! When the pages of partitions are allocated, and which ranks may write to them.
 
-use super::error::ConfigError;
+use super::choices::Choices;
 use super::variables::{HUGE_PAGES, PEERS, POPULATE};
-use tsumugi_core::excerpt::Excerpt;
 
 /// When the pages of a partition are allocated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,25 +65,12 @@ impl Policy {
 macro_rules! words {
     ($($type:ident: $($word:literal => $choice:ident),*;)*) => {$(
         impl $type {
-            /// The choice as the user writes it.
-            pub const fn word(self) -> &'static str {
-                match self {
-                    $(Self::$choice => $word,)*
-                }
-            }
+            /// The words of the user.
+            pub const CHOICES: Choices<Self> = Choices::new(&[$($word),*], &[$(Self::$choice),*]);
 
-            /// The choice of a [`word`](Self::word); `None` stands for the default.
-            pub(super) fn from_word(
-                name: &'static str,
-                word: Option<&str>,
-            ) -> Result<Self, ConfigError> {
-                match word {
-                    None => Ok(Self::default()),
-                    $(Some($word) => Ok(Self::$choice),)*
-                    Some(other) => {
-                        Err(ConfigError::NoSuchChoice { name, value: Excerpt::new(other) })
-                    }
-                }
+            /// The choice as the user writes it.
+            pub fn word(self) -> &'static str {
+                Self::CHOICES.word(self)
             }
         }
     )*};

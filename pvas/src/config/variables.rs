@@ -16,8 +16,8 @@ pub const POPULATE: &str = "TSUMUGI_POPULATE";
 pub const HUGE_PAGES: &str = "TSUMUGI_HUGE_PAGES";
 /// The user's variable for [`Policy::peers`](super::Policy::peers).
 pub const PEERS: &str = "TSUMUGI_PEERS";
-/// The user's variable for [`SpaceConfig::grace_ms`](super::SpaceConfig::grace_ms).
-pub const GRACE: &str = "TSUMUGI_GRACE_MS";
+/// The user's variable for [`SpaceConfig::grace`](super::SpaceConfig::grace).
+pub const GRACE: &str = "TSUMUGI_GRACE_TIMEOUT";
 /// The user's variable for the identity of this node.
 pub const NODE: &str = "TSUMUGI_NODE";
 /// This rank's number.

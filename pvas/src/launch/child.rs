@@ -1,6 +1,6 @@
 //! One rank's process: its start, its end, and its output.
 
-use super::label::{Lines, Stream};
+use super::lines::{Lines, Stream};
 use super::losses::Losses;
 use super::options::Launch;
 use super::signals::FORWARDED;
@@ -24,13 +24,13 @@ pub struct Child {
     /// The pipe through which the rank learns which rank has died, in a job of
     /// several nodes.
     deaths: Option<PipeWriter>,
-    /// The streams of its output that go through the launcher.
+    /// The streams of its output, until the relay takes them.
     pub lines: Vec<Lines>,
 }
 
 impl Child {
     /// Starts `rank`. Its standard input is empty; only the first rank has the
-    /// launcher's.
+    /// launcher's. `limit` is the limit of descriptors that the process gets.
     pub fn spawn(
         launch: &Launch,
         files: Option<&Files>,
@@ -38,6 +38,7 @@ impl Child {
         rank: Rank,
         mark: &str,
         losses: Option<&Losses>,
+        limit: Option<libc::rlimit>,
     ) -> io::Result<Self> {
         let all = files.into_iter().flat_map(|files| files.files.iter().chain(&files.huge));
         let mut fds: Vec<RawFd> = all.map(AsRawFd::as_raw_fd).collect();
@@ -72,13 +73,9 @@ impl Child {
             command.env(config::LOSSES, fd.to_string());
             fds.push(fd);
         }
-        if launch.label {
-            command.stdout(Stdio::piped());
-        }
-        // Ranks of several hosts write to one pipe, and errors come in several
-        // pieces.
-        if launch.label || launch.part.is_some() {
-            command.stderr(Stdio::piped());
+        // The only rank of a job may use the terminal directly.
+        if launch.label || launch.size > 1 {
+            command.stdout(Stdio::piped()).stderr(Stdio::piped());
         }
         let launcher = std::process::id();
         // SAFETY: only system calls run between fork and exec.
@@ -88,18 +85,18 @@ impl Child {
                     return Err(io::Error::from_raw_os_error(libc::ESRCH));
                 }
                 sys::reset_signals(&FORWARDED);
+                limit.as_ref().map(sys::set_descriptors);
                 fds.iter().try_for_each(|fd| sys::keep_across_exec(*fd))
             });
         }
         let mut process = command.spawn()?;
-        let label = |rank| launch.label.then_some(rank);
-        let mut lines = Vec::new();
-        if let Some(out) = process.stdout.take() {
-            lines.push(Lines::new(out.into(), Stream::Out, label(rank)));
-        }
-        if let Some(err) = process.stderr.take() {
-            lines.push(Lines::new(err.into(), Stream::Err, label(rank)));
-        }
+        let out = process.stdout.take().map(|out| (out.into(), Stream::Out));
+        let err = process.stderr.take().map(|err| (err.into(), Stream::Err));
+        let lines = out.into_iter().chain(err).map(|(fd, stream)| {
+            let lines = Lines::new(fd, stream, Some(rank));
+            if launch.label { lines.labelled() } else { lines }
+        });
+        let lines = lines.collect();
         match sys::pidfd(process.id()) {
             Ok(pidfd) => Ok(Self { rank, process, pidfd: Some(pidfd), deaths, lines }),
             Err(error) => {

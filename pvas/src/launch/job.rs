@@ -5,6 +5,7 @@ use super::error::LaunchError;
 use super::guardian::Guardian;
 use super::losses::Losses;
 use super::outcome::JobOutcome;
+use super::relay::Relay;
 use super::signals::Signals;
 use super::superior::Superior;
 use crate::partition::ControlBlock;
@@ -22,9 +23,13 @@ pub struct LaunchedJob {
     pub(super) guardian: Guardian,
     /// The time that the other ranks have after a death before they get a signal.
     pub(super) grace: Duration,
+    /// The time after which the job is ended.
+    pub(super) limit: Option<Duration>,
     /// Of a part: the ranks that its ranks declare lost.
     pub(super) losses: Option<Losses>,
     pub(super) superior: Option<Superior>,
+    /// The thread for the output of the ranks; `None` until all ranks are started.
+    pub(super) relay: Option<Relay>,
     pub(super) is_over: bool,
 }
 
@@ -57,11 +62,10 @@ impl LaunchedJob {
     /// [`LaunchError::System`], if the system does not let the launcher watch; then
     /// the ranks are killed.
     pub fn wait(mut self) -> Result<JobOutcome, LaunchError> {
-        let failure = self.watch().map_err(|e| LaunchError::System {
+        self.watch().map_err(|e| LaunchError::System {
             what: "waiting for the ranks",
             errno: e.raw_os_error().unwrap_or(0),
-        })?;
-        Ok(JobOutcome { failure })
+        })
     }
 }
 

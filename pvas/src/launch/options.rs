@@ -1,7 +1,9 @@
 //! A job that is to be started, and its options.
 
+use super::error::LaunchError;
 use crate::config::SpaceConfig;
 use std::ffi::{OsStr, OsString};
+use std::time::Duration;
 use tsumugi_core::mem::Rank;
 
 /// A job that is to be started, with its options.
@@ -15,6 +17,7 @@ pub struct Launch {
     pub(super) label: bool,
     pub(super) forward_signals: bool,
     pub(super) config: Option<SpaceConfig>,
+    pub(super) limit: Option<Duration>,
 }
 
 impl Launch {
@@ -29,7 +32,21 @@ impl Launch {
             label: false,
             forward_signals: false,
             config: None,
+            limit: None,
         }
+    }
+
+    /// Makes a job of `size` ranks that run this program, with its arguments.
+    ///
+    /// # Errors
+    ///
+    /// [`LaunchError::System`], if the system does not tell the path of this program.
+    pub fn of_this_program(size: u32) -> Result<Self, LaunchError> {
+        let own = std::env::current_exe().map_err(|error| LaunchError::System {
+            what: "looking for the path of this program",
+            errno: error.raw_os_error().unwrap_or(0),
+        })?;
+        Ok(Self::new(size).program(own, std::env::args_os().skip(1)))
     }
 
     /// Starts only these ranks of the job; they find the other ranks through the
@@ -59,8 +76,9 @@ impl Launch {
         self
     }
 
-    /// Sets whether each line of output starts with `[rank] `. Without a label,
-    /// ranks write directly to the launcher's output.
+    /// Sets whether each line of output starts with `[rank] `. The output of ranks goes
+    /// through the launcher, which writes whole lines, of up to 1 MiB. Only the one rank
+    /// of a job of size 1, without a label, writes directly to the launcher's output.
     #[must_use]
     pub fn label(mut self, label: bool) -> Self {
         self.label = label;
@@ -73,6 +91,14 @@ impl Launch {
     #[must_use]
     pub fn forward_signals(mut self, forward: bool) -> Self {
         self.forward_signals = forward;
+        self
+    }
+
+    /// Sets a time limit: a job that runs longer is ended by SIGTERM, and by SIGKILL
+    /// 0.7 s later.
+    #[must_use]
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.limit = Some(limit);
         self
     }
 

@@ -1,8 +1,10 @@
-//! The launcher's loop: deaths, signals, output, and the looks for a stall.
+//! The launcher's loop: deaths, signals, the time limit, and the looks for a stall.
 
 use super::child::Child;
+use super::follower::followers_sentence;
 use super::job::LaunchedJob;
-use super::outcome::{RankEnd, RankFailure};
+use super::outcome::{self, JobOutcome, RankEnd, RankFailure};
+use super::relay::Relay;
 use super::signals::Caught;
 use super::stall::Stall;
 use super::superior::{EndReport, Superior};
@@ -17,18 +19,26 @@ use std::time::{Duration, Instant};
 use tsumugi_core::mem::Rank;
 
 impl LaunchedJob {
-    /// Watches until all ranks have ended; returns the first failure.
-    pub(super) fn watch(&mut self) -> io::Result<Option<RankFailure>> {
+    /// Watches until all ranks have ended.
+    pub(super) fn watch(&mut self) -> io::Result<JobOutcome> {
         let superior = self.superior.take();
         let grace = if superior.is_some() { self.grace.max(HEARD_WITHIN) } else { self.grace };
-        let mut watch = JobWatch { grace, superior, failure: None, sentence: None, interrupts: 0 };
+        let mut watch = JobWatch {
+            grace,
+            is_part: superior.is_some(),
+            superior,
+            relay: self.relay.take(),
+            limit: self.limit.map(|limit| (limit, Instant::now() + limit)),
+            is_out_of_time: false,
+            failure: None,
+            followers: 0,
+            sentence: None,
+            interrupts: 0,
+        };
         let mut stall = Stall::new(Instant::now());
         while self.children.iter().any(|child| !child.has_ended()) {
             let due = watch.due().map_or(stall.next(), |due| due.min(stall.next()));
             let is_told = watch.wait(self, due.saturating_duration_since(Instant::now()))?;
-            for child in &mut self.children {
-                child.lines.iter_mut().for_each(super::label::Lines::forward);
-            }
             for caught in self.signals.as_mut().map(|signals| signals.take()).unwrap_or_default() {
                 watch.pass_on(caught, &self.children);
             }
@@ -40,16 +50,18 @@ impl LaunchedJob {
             }
             watch.execute(&self.children);
             if let Some(text) = stall.poll(Instant::now(), controls(&self.windows)) {
-                eprint!("{text}");
+                watch.say(text);
             }
         }
         self.guardian.end();
-        for lines in self.children.iter_mut().flat_map(|child| &mut child.lines) {
-            lines.forward();
-            lines.close();
+        if !watch.is_part && !watch.is_out_of_time {
+            let line = followers_sentence(watch.followers);
+            line.into_iter().for_each(|line| watch.say(line));
         }
+        // What the ranks have written last.
+        drop(watch.relay.take());
         self.is_over = true;
-        Ok(watch.failure)
+        Ok(JobOutcome { failure: watch.failure, is_out_of_time: watch.is_out_of_time })
     }
 }
 
@@ -73,7 +85,11 @@ fn gone(job: &mut LaunchedJob) -> io::Result<Vec<Gone>> {
                 all.push(Gone { rank, pid, status, may_have_heard: false });
             }
         }
-        let Some(losses) = &mut job.losses else { return Ok(all) };
+        let Some(losses) = &mut job.losses else {
+            // Ends of one look have no order.
+            all.sort_by_key(|gone| end_of(gone.status).map_or(0, |end| end.doubt()));
+            return Ok(all);
+        };
         if all.len() > before {
             // A rank at which this look found no end may have ended before a rank
             // at which it did.
@@ -88,11 +104,28 @@ fn gone(job: &mut LaunchedJob) -> io::Result<Vec<Gone>> {
     }
 }
 
+/// How a process ended, if not with code 0.
+fn end_of(status: ExitStatus) -> Option<RankEnd> {
+    match (status.code(), status.signal()) {
+        (Some(0), _) => None,
+        (Some(code), _) => Some(RankEnd::Exited { code }),
+        (None, signal) => Some(RankEnd::Killed { signal: signal.unwrap_or(libc::SIGKILL) }),
+    }
+}
+
 struct JobWatch {
     /// A rank that learns of a death has this time to end by itself.
     grace: Duration,
+    /// Whether the job is a part, also after its superior has ended.
+    is_part: bool,
     superior: Option<Superior>,
+    relay: Option<Relay>,
+    /// The time limit of the job, and when it is over.
+    limit: Option<(Duration, Instant)>,
+    is_out_of_time: bool,
     failure: Option<RankFailure>,
+    /// The number of ranks that ended because of the failure.
+    followers: usize,
     sentence: Option<Sentence>,
     interrupts: u32,
 }
@@ -112,12 +145,8 @@ impl JobWatch {
         // its ranks.
         let control = windows.get(rank.0 as usize);
         let state = control.map_or(RankState::Starting, |control| control.state());
-        let end = match (status.code(), status.signal()) {
-            (Some(0), _) if state == RankState::Running => Some(RankEnd::Early),
-            (Some(0), _) => None,
-            (Some(code), _) => Some(RankEnd::Exited { code }),
-            (None, signal) => Some(RankEnd::Killed { signal: signal.unwrap_or(libc::SIGKILL) }),
-        };
+        let early = || (state == RankState::Running).then_some(RankEnd::Early);
+        let end = end_of(status).or_else(early);
         if let Some(superior) = &self.superior {
             // The send fails if the superior has given up on this part; it then
             // needs no report.
@@ -132,14 +161,21 @@ impl JobWatch {
             return;
         };
         let failure = RankFailure { rank, pid, end };
-        if self.failure.is_none() {
-            self.failure = Some(failure);
-            if self.superior.is_none() {
-                // One write, so that the line does not mix with the output of
-                // ranks.
-                let line = format!("tsumugi: {failure}\n");
-                eprint!("{line}");
+        match self.failure {
+            _ if self.is_out_of_time => {}
+            None => {
+                self.failure = Some(failure);
+                if self.superior.is_none() {
+                    self.expect_followers(rank);
+                    self.say(format!("tsumugi: {failure}\n"));
+                }
             }
+            // A crash has a cause of its own. An interrupted job ends by signals.
+            Some(_) if self.superior.is_none() && end.is_crash() => {
+                self.say(format!("tsumugi: {failure}\n"));
+            }
+            Some(_) if self.interrupts == 0 => self.followers += 1,
+            Some(_) => {}
         }
         if state == RankState::Finished {
             declare_gone(controls(windows));
@@ -169,6 +205,7 @@ impl JobWatch {
             return;
         }
         let dead = Rank(u32::from_le_bytes(word));
+        self.expect_followers(dead);
         children.iter_mut().for_each(|child| child.tell(dead));
         self.pass_sentence(self.grace, KILL_AFTER_THERE);
     }
@@ -189,6 +226,11 @@ impl JobWatch {
     /// Sends the signals that have become due.
     fn execute(&mut self, children: &[Child]) {
         let now = Instant::now();
+        if let Some((limit, _)) = self.limit.take_if(|(_, end)| *end <= now) {
+            self.is_out_of_time = true;
+            self.say(outcome::out_of_time(limit));
+            self.pass_sentence(Duration::ZERO, KILL_AFTER);
+        }
         let Some(sentence) = &mut self.sentence else { return };
         if sentence.terminate_at.is_some_and(|at| at <= now) {
             sentence.terminate_at = None;
@@ -201,8 +243,17 @@ impl JobWatch {
     }
 
     fn due(&self) -> Option<Instant> {
-        let sentence = self.sentence?;
-        sentence.terminate_at.or(sentence.kill_at)
+        let sentence = self.sentence.and_then(|it| it.terminate_at.or(it.kill_at));
+        sentence.into_iter().chain(self.limit.map(|(_, end)| end)).min()
+    }
+
+    /// Prints a line after what ranks have written before.
+    fn say(&self, line: String) {
+        self.relay.iter().for_each(|relay| relay.say(&*line));
+    }
+
+    fn expect_followers(&self, cause: Rank) {
+        self.relay.iter().for_each(|relay| relay.expect_followers(cause));
     }
 
     /// Sleeps until something happens, for at most `limit`. Returns whether the
@@ -210,11 +261,8 @@ impl JobWatch {
     fn wait(&self, job: &LaunchedJob, limit: Duration) -> io::Result<bool> {
         let superior = self.superior.iter().map(|superior| superior.deaths.as_fd());
         let running = job.children.iter().filter_map(Child::pidfd);
-        let output =
-            job.children.iter().flat_map(|child| &child.lines).filter_map(|line| line.fd());
         let signals = job.signals.iter().map(|signals| signals.fd());
-        let fds: Vec<BorrowedFd<'_>> =
-            superior.chain(running).chain(output).chain(signals).collect();
+        let fds: Vec<BorrowedFd<'_>> = superior.chain(running).chain(signals).collect();
         let ready = sys::poll(&fds, limit)?;
         Ok(self.superior.is_some() && ready.first() == Some(&true))
     }

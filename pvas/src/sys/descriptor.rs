@@ -75,3 +75,53 @@ pub fn write_byte(fd: RawFd, byte: u8) {
         *libc::__errno_location() = errno;
     }
 }
+
+/// Writes all bytes, and waits where the descriptor does not. Blocking.
+pub fn write_all(fd: RawFd, mut bytes: &[u8]) -> Result<()> {
+    while !bytes.is_empty() {
+        // SAFETY: the kernel reads the bytes of the slice.
+        let written = unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) };
+        match (written, Error::last_os_error().kind()) {
+            (1.., _) => bytes = &bytes[written as usize..],
+            (_, std::io::ErrorKind::Interrupted) => {}
+            (_, std::io::ErrorKind::WouldBlock) => {
+                let mut polled = libc::pollfd { fd, events: libc::POLLOUT, revents: 0 };
+                // SAFETY: one local structure is passed.
+                unsafe { libc::poll(&mut polled, 1, -1) };
+            }
+            _ => return Err(Error::last_os_error()),
+        }
+    }
+    Ok(())
+}
+
+/// Whether two descriptors are of one file; false if the system does not say.
+pub fn is_same_file(one: BorrowedFd<'_>, other: BorrowedFd<'_>) -> bool {
+    let identity = |fd: BorrowedFd<'_>| {
+        // SAFETY: zeroes are a valid `stat`, which the kernel then fills in.
+        let mut stat: libc::stat = unsafe { std::mem::zeroed() };
+        // SAFETY: `stat` is a local.
+        let found = unsafe { libc::fstat(fd.as_raw_fd(), &mut stat) } == 0;
+        found.then_some((stat.st_dev, stat.st_ino))
+    };
+    identity(one).is_some_and(|id| identity(other) == Some(id))
+}
+
+/// Raises this process's soft limit of descriptors to `count`, as far as the hard limit
+/// allows. Returns the limit before, if it was raised.
+pub fn raise_descriptors(count: u64) -> Option<libc::rlimit> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the kernel writes one `rlimit`, which is a local.
+    let read = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } == 0;
+    if !read || limit.rlim_cur >= count.min(limit.rlim_max) {
+        return None;
+    }
+    let raised = libc::rlimit { rlim_cur: count.min(limit.rlim_max), ..limit };
+    set_descriptors(&raised).then_some(limit)
+}
+
+/// Sets the limit of descriptors. Async-signal-safe.
+pub fn set_descriptors(limit: &libc::rlimit) -> bool {
+    // SAFETY: the kernel reads one `rlimit`.
+    unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, limit) == 0 }
+}

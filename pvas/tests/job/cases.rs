@@ -166,7 +166,7 @@ fn a_killed_rank_ends_the_job() {
 
 /// The ranks are killed after their grace period, and not before.
 fn ranks_that_ignore_sigterm_are_killed() {
-    let grace = &[("TSUMUGI_GRACE_MS", "500")];
+    let grace = &[("TSUMUGI_GRACE_TIMEOUT", "500ms")];
     let (launcher, mut out) = start(&Ask { env: grace, ..Ask::new(2, "deaf") });
     let pids = pids_until(&mut out, "pid", 2);
     let died = Instant::now();
@@ -190,7 +190,7 @@ fn a_death_ends_the_first_barrier() {
 
 /// For jobs whose other ranks end by themselves when they have learned of a death: on however busy
 /// a machine, no rank is ended before.
-const LONG_GRACE: &[(&str, &str)] = &[("TSUMUGI_GRACE_MS", "100000")];
+const LONG_GRACE: &[(&str, &str)] = &[("TSUMUGI_GRACE_TIMEOUT", "100s")];
 
 fn an_early_exit_is_a_failure() {
     let done = run(&Ask::new(3, "early"));

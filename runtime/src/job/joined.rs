@@ -8,6 +8,7 @@ use crate::config::NetworkConfig;
 use crate::error::Error;
 use crate::error::NoNetwork;
 use crate::net::{self, FaultClock, Faults, Network};
+use crate::own_rank;
 use std::sync::Arc;
 use std::time::Duration;
 use tsumugi_backends::boot::choose::is_rank as is_told;
@@ -43,15 +44,25 @@ pub struct JobConfig<'a> {
 }
 
 /// Whether a launcher has started this process as a rank of a job: the launcher of
-/// tsumugi, or another one that is supported.
+/// tsumugi, or another one that is supported. `TSUMUGI_BOOT=alone` hides other launchers.
 pub fn is_rank() -> bool {
-    attach::is_rank() || is_told()
+    attach::is_watched() || (attach::is_rank() && !is_alone()) || is_told()
+}
+
+/// Whether the environment forbids all ways to other ranks but the launcher of tsumugi.
+fn is_alone() -> bool {
+    std::env::var(boot::env::BOOT).is_ok_and(|method| method == "alone")
 }
 
 impl JoinedJob {
     /// The number of ranks of this job on this node.
     pub fn node_size(&self) -> u32 {
         self.member.space().size()
+    }
+
+    /// This process's rank.
+    pub fn rank(&self) -> Rank {
+        self.member.rank()
     }
 
     /// Joins the job that the environment describes.
@@ -70,8 +81,7 @@ impl JoinedJob {
                 config,
             );
         }
-        let is_alone = std::env::var(boot::env::BOOT).is_ok_and(|method| method == "alone");
-        if attach::is_rank() && !is_alone {
+        if attach::is_rank() && !is_alone() {
             return Self::attach(BootMethod::Name, config);
         }
         let members = Member::threads(1, config.space)?;
@@ -115,6 +125,7 @@ impl JoinedJob {
         config: &JobConfig<'_>,
     ) -> Result<(Member, Option<Detector>, Option<Network>), Error> {
         let (rank, size) = exchange.with(|boot| (boot.rank(), boot.size()));
+        own_rank::set(rank, size);
         // The device is opened before it is known whether it is needed, because a
         // card is published only once.
         let said = |name: &str| std::env::var(name).ok();
@@ -181,6 +192,7 @@ impl JoinedJob {
 
     fn attach(method: BootMethod, config: &JobConfig<'_>) -> Result<Self, Error> {
         let member = attach().ok_or(NO_RANKS)??;
+        own_rank::set(member.rank(), member.space().size());
         let rest = Rest::End { grace: grace(config) };
         let detector = if attach::is_watched() { None } else { detect(&member, rest, None)? };
         let peers = detector.is_some().then(|| member.clone());
@@ -190,7 +202,7 @@ impl JoinedJob {
 }
 
 fn grace(config: &JobConfig<'_>) -> Duration {
-    Duration::from_millis(config.space.grace_ms.into())
+    config.space.grace
 }
 
 /// Starts the failure detector for the node's other ranks, and for deaths that

@@ -366,7 +366,7 @@ fn of_verbs(config: &NetworkConfig) -> verbs::VerbsConfig {
         endpoints: config.endpoints.unwrap_or(defaults.endpoints),
         packets: ARRIVALS,
         packet_bytes_max: WITH_HEADER,
-        timeout: timeout_for(config.silence()),
+        timeout: timeout_for(config.silence_limit()),
         dct: config.dynamic,
         event: config.sleep == NetworkSleep::Called,
         ..defaults

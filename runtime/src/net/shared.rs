@@ -169,7 +169,7 @@ impl NetShared {
             self.member.declare_lost(own);
             let line = format!(
                 "tsumugi: {own}: this rank was given up by {by} after {seconds} s of silence, \
-                 and ends (TSUMUGI_SILENCE_MS sets the limit)\n"
+                 and ends (TSUMUGI_SILENCE_TIMEOUT sets the limit)\n"
             );
             eprint!("{line}");
             // SAFETY: a plain call. Destructors are skipped on purpose: the job goes

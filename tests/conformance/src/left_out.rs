@@ -8,13 +8,13 @@ use std::io::Write;
 ///
 /// # Panics
 ///
-/// If `CI` is `true`, unless the script is one of `TSUMUGI_STEPS`, the scripts that a
+/// If `CI` is `true`, unless the script is one of `TSUMUGI_TEST_STEPS`, the scripts that a
 /// run of CI has as steps of their own.
 pub fn left_out(what: &str, why: &str, script: &str) {
     let line = format!("left out: {what}: {why} ({script} runs it)\n");
     let _ = std::io::stderr().write_all(line.as_bytes());
     let of = |name| std::env::var(name).unwrap_or_default();
-    assert!(!is_failure(&of("CI"), &of("TSUMUGI_STEPS"), script), "{}", line.trim_end());
+    assert!(!is_failure(&of("CI"), &of("TSUMUGI_TEST_STEPS"), script), "{}", line.trim_end());
 }
 
 fn is_failure(ci: &str, steps: &str, script: &str) -> bool {

@@ -43,13 +43,13 @@ pub fn reported(name: &str, words: &str, defect: impl FnOnce()) {
 /// child's standard error, and whether the child succeeded. In the child: returns
 /// `None`.
 pub fn again(name: &str, defect: impl FnOnce()) -> Option<(String, bool)> {
-    if std::env::var_os("TSUMUGI_CHILD").is_some() {
+    if std::env::var_os("TSUMUGI_TEST_CHILD").is_some() {
         defect();
         return None;
     }
     let output = Command::new(std::env::current_exe().expect("this binary"))
         .args(["--exact", name, "--nocapture", "--test-threads=1"])
-        .env("TSUMUGI_CHILD", "defect")
+        .env("TSUMUGI_TEST_CHILD", "defect")
         .output()
         .expect("this binary starts");
     Some((String::from_utf8_lossy(&output.stderr).into_owned(), output.status.success()))

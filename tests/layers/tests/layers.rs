@@ -9,7 +9,7 @@
 //!    │      │    │
 //!    │      │   acp            ACP's interface, in the same library
 //!    │      │    │
-//!   tsumugi (facade)          the typed interface
+//!   tsumugi (facade) ── macros       the typed interface, and its procedural macros
 //!    │
 //!   runtime                   a rank: its start, its services and its network
 //!    │
@@ -27,7 +27,8 @@ use tsumugi_layers::arrows::{arrows, cycles};
 use tsumugi_layers::modules::{Crate, File};
 
 /// The folders of crates, and the packages of the workspace on which each may depend.
-const FLOORS: [(&str, &[&str]); 14] = [
+const FLOORS: [(&str, &[&str]); 15] = [
+    ("macros", &[]),
     ("core", &[]),
     ("ult", &["tsumugi-core"]),
     ("pvas", &["tsumugi-core"]),
@@ -48,6 +49,7 @@ const FLOORS: [(&str, &[&str]); 14] = [
     (
         ".",
         &[
+            "tsumugi-macros",
             "tsumugi-core",
             "tsumugi-ult",
             "tsumugi-pvas",
@@ -78,8 +80,8 @@ const FLOORS: [(&str, &[&str]); 14] = [
 const CORE_DEPENDENCIES: [&str; 2] = ["crossbeam-utils", "heapless"];
 
 /// The folders of the crates whose arrows are checked.
-const CHECKED: [&str; 10] =
-    ["core", "ult", "pvas", "backends", "gas", "runtime", ".", "acp", "capi", "cli"];
+const CHECKED: [&str; 11] =
+    ["macros", "core", "ult", "pvas", "backends", "gas", "runtime", ".", "acp", "capi", "cli"];
 
 /// The files that may be in a cycle of arrows: none.
 const IN_CYCLES: [&str; 0] = [];

@@ -206,10 +206,10 @@ fn run(
     command.envs(binary.env.iter().copied());
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     if let Some(id) = on {
-        command.env("TSUMUGI_SAMPLED", id.to_string());
+        command.env("TSUMUGI_TEST_SAMPLED", id.to_string());
     }
     if let Some(path) = reached {
-        command.env("TSUMUGI_SAMPLED_REACHED", path);
+        command.env("TSUMUGI_TEST_SAMPLED_REACHED", path);
     }
     let Ok(mut child) = command.spawn() else { return End::Failed };
     let late = Instant::now() + limit;

@@ -165,7 +165,7 @@ pub mod sampled {
         // two threads come at once, the file is mapped twice.
         unsafe {
             let mut chosen = NONE;
-            let mut at = getenv(c"TSUMUGI_SAMPLED".as_ptr().cast());
+            let mut at = getenv(c"TSUMUGI_TEST_SAMPLED".as_ptr().cast());
             if !at.is_null() && *at != 0 {
                 chosen = 0;
                 while *at != 0 {
@@ -173,7 +173,7 @@ pub mod sampled {
                     at = at.add(1);
                 }
             }
-            let path = getenv(c"TSUMUGI_SAMPLED_REACHED".as_ptr().cast());
+            let path = getenv(c"TSUMUGI_TEST_SAMPLED_REACHED".as_ptr().cast());
             if !path.is_null() && *path != 0 {
                 let fd = open(path, 2);
                 if fd >= 0 {

@@ -3,6 +3,7 @@
 use crate::area::{StackArea, StackError};
 use crate::check::SuspensionCheck;
 use crate::host::{self, ThreadError};
+use crate::overflow::Origin;
 use crate::stack::Guards;
 use alloc::sync::Arc;
 use core::fmt;
@@ -36,6 +37,8 @@ pub struct Config {
     pub spin: u32,
     /// What happens when a ULT suspends where it must not.
     pub suspension_check: SuspensionCheck,
+    /// The program to which the scheduler belongs, for its reports.
+    pub origin: Origin,
 }
 
 /// Work that is done by polling, mostly communication. Workers call these
@@ -121,6 +124,7 @@ impl Config {
             progress: Arc::new(NoProgress),
             spin: 100,
             suspension_check: SuspensionCheck::default(),
+            origin: Origin::default(),
         }
     }
 }

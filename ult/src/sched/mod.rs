@@ -54,6 +54,7 @@ use core::fmt;
 use doorbells::Doorbells;
 use gate::Visit;
 use shared::SchedulerShared;
+use tsumugi_core::mem::Rank;
 use tsumugi_core::stats::CounterValues;
 use tsumugi_core::time::Instant;
 use tsumugi_core::wait::{DoorbellSet, Reason, Waker};
@@ -157,6 +158,7 @@ impl Scheduler {
         let mut shared =
             SchedulerShared::new(workers, stacks, bells, progress, spin, config.inline_bytes);
         shared.check_suspensions(checks);
+        shared.set_origin(config.origin);
         let mut this = Self {
             shared: Arc::new(shared),
             threads: Vec::new(),
@@ -338,6 +340,23 @@ pub fn id() -> Option<UltId> {
     // SAFETY: the pointer is this thread's own worker.
     let worker = unsafe { current::worker()?.as_ref() };
     worker.current().map(UltId::of)
+}
+
+/// Returns the rank to which this thread's scheduler belongs, see [`Origin::rank`];
+/// `None` on a thread that is no worker.
+pub fn rank() -> Option<Rank> {
+    // SAFETY: the pointer is this thread's own worker.
+    unsafe { current::worker()?.as_ref() }.origin().rank
+}
+
+/// Returns the name of the calling ULT; `None` if it has none, or the thread runs no
+/// ULT. The program's first ULT has the name `main`.
+pub fn name() -> Option<String> {
+    // SAFETY: the pointer is this thread's own worker.
+    let worker = unsafe { current::worker()?.as_ref() };
+    let task = worker.current()?;
+    // SAFETY: the task runs, so it is not cleared.
+    unsafe { task.as_ref().name() }.map(Into::into)
 }
 
 impl UltId {

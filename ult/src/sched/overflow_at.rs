@@ -14,10 +14,13 @@ pub(super) fn overflow_at(at: usize) -> Option<Overflow<'static>> {
     let task = unsafe { worker.current().or_else(|| worker.stack_owner())?.as_ref() };
     // SAFETY: the task runs.
     let head = unsafe { task.head() }?;
+    // SAFETY: as above; the task runs, so it is not cleared.
+    let name = unsafe { task.name() };
+    let origin = worker.origin();
     head.is_guard(at).then(|| Overflow {
+        origin,
         id: task.slot().into(),
-        // SAFETY: as above; the task runs, so it is not cleared.
-        name: unsafe { task.name() },
+        name,
         stack_bytes: head.bytes(),
     })
 }

@@ -16,6 +16,7 @@ use crate::host;
 use crate::inject::Inject;
 #[cfg(all(feature = "std", not(tsumugi_loom)))]
 use crate::lock::Lock;
+use crate::overflow::Origin;
 use crate::slab::Slab;
 use crate::stack::Stacks;
 use crate::task::Task;
@@ -51,6 +52,7 @@ pub(crate) struct SchedulerShared {
     pub(crate) progress: Arc<dyn Progress>,
     pub(crate) spin: u32,
     pub(crate) suspension_check: SuspensionCheck,
+    pub(crate) origin: Origin,
     epoch: host::Instant,
 }
 
@@ -106,6 +108,7 @@ impl SchedulerShared {
             progress,
             spin,
             suspension_check: SuspensionCheck::Off,
+            origin: Origin::default(),
             epoch: host::Instant::now(),
         }
     }
@@ -116,6 +119,11 @@ impl SchedulerShared {
         if cfg!(not(debug_assertions)) && check != SuspensionCheck::Off {
             self.wanted = CachePadded::new(WorkerRequests::new(WorkerRequests::CHECK));
         }
+    }
+
+    /// Sets what reports say about the program.
+    pub(super) fn set_origin(&mut self, origin: Origin) {
+        self.origin = origin;
     }
 
     /// The address that tasks store as their home.

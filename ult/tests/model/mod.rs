@@ -7,7 +7,7 @@ use tsumugi_ult::{Config, Guards, Scheduler, StackArea, Unguarded};
 /// Runs `explore`, the model of test `test`, and checks that it catches each of `mutants`. Each
 /// mutant runs in a process of its own, because a model that fails cannot always unwind.
 pub fn check(test: &str, mutants: &[&'static str], explore: impl FnOnce()) {
-    if let Ok(wanted) = std::env::var("TSUMUGI_MUTANT") {
+    if let Ok(wanted) = std::env::var("TSUMUGI_TEST_MUTANT") {
         let mutant =
             mutants.iter().find(|mutant| **mutant == wanted).expect("a mutant of this test");
         return with_mutant(mutant, explore);
@@ -16,7 +16,7 @@ pub fn check(test: &str, mutants: &[&'static str], explore: impl FnOnce()) {
     for mutant in mutants {
         let output = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", test, "--test-threads=1"])
-            .env("TSUMUGI_MUTANT", mutant)
+            .env("TSUMUGI_TEST_MUTANT", mutant)
             .output()
             .unwrap();
         assert!(!output.status.success(), "{test} does not catch the mutant {mutant}");

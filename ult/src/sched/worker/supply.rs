@@ -115,7 +115,8 @@ impl Worker {
             let task = unsafe { slot.as_ref() };
             // SAFETY: as above; the task is not cleared.
             let name = unsafe { task.name() };
-            Overflow { id: task.slot().into(), name, stack_bytes: head.bytes() }.abort()
+            let origin = self.shared.origin;
+            Overflow { origin, id: task.slot().into(), name, stack_bytes: head.bytes() }.abort()
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::yields::{self, Yields};
 use crate::fences::Fences;
+use crate::overflow::Origin;
 use crate::pool::WorkerCache;
 use crate::sched::shared::SchedulerShared;
 use crate::sched::turn::WorkerTurn;
@@ -75,6 +76,11 @@ pub(crate) struct Worker {
 pub(super) type LoneUlt = (usize, u32);
 
 impl Worker {
+    /// What reports say about the program.
+    pub(crate) fn origin(&self) -> Origin {
+        self.shared.origin
+    }
+
     pub(crate) fn new(shared: Arc<SchedulerShared>, index: usize) -> Self {
         let now = shared.now();
         Self {

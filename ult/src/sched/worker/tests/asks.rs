@@ -304,7 +304,7 @@ fn each_suspension_on_a_slow_path_was_looked_at() {
 /// Another process runs this test once more, so that its standard error can be read.
 #[test]
 fn a_report_names_the_ult_and_its_suspension() {
-    const TELLS: &str = "TSUMUGI_ULT_TELLS";
+    const TELLS: &str = "TSUMUGI_TEST_TELLS";
     if std::env::var_os(TELLS).is_some() {
         return tell_all();
     }

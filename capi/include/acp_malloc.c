@@ -1,0 +1,1 @@
+../../include/acp_malloc.c
