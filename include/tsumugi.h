@@ -340,6 +340,32 @@
 #define TSUMUGI_EXCLUSIVE 1
 
 /**
+ * The locks of a window are those of `TSUMUGI_WINDOW_EACH` up to 16 ranks, and those of
+ * `TSUMUGI_WINDOW_TREE` beyond.
+ */
+#define TSUMUGI_WINDOW_DEFAULT 0
+
+/**
+ * A lock for each target; a hold of all targets takes all of them.
+ */
+#define TSUMUGI_WINDOW_EACH 1
+
+/**
+ * A lock for each target, and a tree over the nodes for holds of all targets.
+ */
+#define TSUMUGI_WINDOW_TREE 2
+
+/**
+ * One lock for the window; for comparison.
+ */
+#define TSUMUGI_WINDOW_GLOBAL 3
+
+/**
+ * A word for holds of all targets, and one for each target; for comparison.
+ */
+#define TSUMUGI_WINDOW_TWO_LEVEL 4
+
+/**
  * A communicator: a message that is sent through it can only be received through the
  * same communicator of another rank, so the messages of one part of a program do not
  * mix with those of another. Messages from one rank to another through one
@@ -352,6 +378,30 @@ struct tsumugi_comm;
  * A condition variable, used with a mutex.
  */
 struct tsumugi_condvar;
+
+/**
+ * An access epoch: the memory of some ranks is open to this rank, until it completes.
+ * The handle lives until `tsumugi_epoch_complete`.
+ */
+struct tsumugi_epoch;
+
+/**
+ * An exposure epoch: this rank's memory is open to some ranks, until they have
+ * completed. The handle lives until `tsumugi_exposure_wait`.
+ */
+struct tsumugi_exposure;
+
+/**
+ * A heap on every rank, from which any rank allocates. Any thread and any ULT may use
+ * it. A rank's part lives as long as the rank has the handle.
+ */
+struct tsumugi_heap;
+
+/**
+ * A lock on one target of a window or on all of them. The handle lives until
+ * `tsumugi_hold_release`.
+ */
+struct tsumugi_hold;
 
 /**
  * This process as a rank of its job, with the global memory of all ranks. Any
@@ -415,6 +465,12 @@ struct tsumugi_ult;
  * without a reason.
  */
 struct tsumugi_unparker;
+
+/**
+ * An array of bytes on every rank, all of the same length, and its locks. Any thread
+ * and any ULT may use it.
+ */
+struct tsumugi_window;
 
 /**
  * The configuration of a scheduler; zero in a member is its default.
@@ -2090,6 +2146,391 @@ int tsumugi_rank_lock_lock_within(const struct tsumugi_rank_lock *lock,
  * `lock` is a rank lock.
  */
 int tsumugi_rank_lock_unlock(const struct tsumugi_rank_lock *lock);
+
+/**
+ * Makes a window of `bytes` zero bytes on every rank, aligned to 64, with locks of the
+ * given design (`TSUMUGI_WINDOW_*`; that of rank 0 counts). All ranks must call it,
+ * with the same `bytes`, in the same order. Blocks.
+ *
+ * Errors: MEMORY, CROWDED, LENGTH (another rank gives other `bytes`), VALUE (of
+ * `design`), LOST, JOB, NULL.
+ *
+ * # Safety
+ *
+ * `job` is a live job; `out` is valid for a write.
+ */
+int tsumugi_window_create(const struct tsumugi_job *job,
+                          size_t bytes,
+                          int design,
+                          struct tsumugi_window **out);
+
+/**
+ * Ends the handle of a window; holds and epochs that were made of it must have ended.
+ * The memory is freed at the next barrier, so all ranks must have ended their accesses
+ * before it.
+ *
+ * Errors: ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `window` is a window; no thread of this process uses it any more.
+ */
+int tsumugi_window_destroy(struct tsumugi_window *window);
+
+/**
+ * Writes the address of this rank's own bytes to `own`. Other ranks may change them at
+ * any time; which accesses are ordered is agreed by fences, epochs and holds. Wait-free.
+ *
+ * Errors: ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `window` is a window; `own` is valid for a write.
+ */
+int tsumugi_window_memory(const struct tsumugi_window *window, void **own);
+
+/**
+ * Writes `bytes` bytes at `offset` of `target`'s array. They have landed after the next
+ * flush, fence, or end of the epoch or hold; on this node, when this returns. `from` may
+ * change when this returns. Blocks only for room.
+ *
+ * Errors: RANK, RANGE, LOST, ENDED, NULL; the error of a put to another node may be
+ * returned later, by the next flush.
+ *
+ * # Safety
+ *
+ * `window` is a window; `from` is valid for a read of `bytes` bytes.
+ */
+int tsumugi_window_put(const struct tsumugi_window *window,
+                       uint32_t target,
+                       size_t offset,
+                       const void *from,
+                       size_t bytes);
+
+/**
+ * Reads `bytes` bytes at `offset` of `target`'s array; they are in `into` when this
+ * returns. Blocks; wait-free between ranks of a node.
+ *
+ * Errors: RANK, RANGE, LOST, ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `window` is a window; `into` is valid for a write of `bytes` bytes.
+ */
+int tsumugi_window_get(const struct tsumugi_window *window,
+                       uint32_t target,
+                       size_t offset,
+                       void *into,
+                       size_t bytes);
+
+/**
+ * Changes the 4 bytes at `offset` of `target`'s array with `operand`, by the atomic
+ * operation `what` (`TSUMUGI_ATOMIC_*`), and writes the old value to `old`, unless `old`
+ * is NULL. The change is complete when this returns. Blocks; wait-free between ranks of
+ * a node.
+ *
+ * Errors: RANK, RANGE, UNALIGNED, VALUE (of `what`), LOST, ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `window` is a window; `old` is NULL or valid for a write.
+ */
+int tsumugi_window_atomic4(const struct tsumugi_window *window,
+                           int what,
+                           uint32_t target,
+                           size_t offset,
+                           uint32_t operand,
+                           uint32_t *old);
+
+/**
+ * Does the same as `tsumugi_window_atomic4` on 8 bytes.
+ *
+ * # Safety
+ *
+ * As for `tsumugi_window_atomic4`.
+ */
+int tsumugi_window_atomic8(const struct tsumugi_window *window,
+                           int what,
+                           uint32_t target,
+                           size_t offset,
+                           uint64_t operand,
+                           uint64_t *old);
+
+/**
+ * Stores `desired` in the 4 bytes at `offset` of `target`'s array if they hold
+ * `expected`. Writes the old value to `old`, unless `old` is NULL. Blocks; wait-free
+ * between ranks of a node.
+ *
+ * Errors: RANK, RANGE, UNALIGNED, LOST, ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `window` is a window; `old` is NULL or valid for a write.
+ */
+int tsumugi_window_compare_swap4(const struct tsumugi_window *window,
+                                 uint32_t target,
+                                 size_t offset,
+                                 uint32_t expected,
+                                 uint32_t desired,
+                                 uint32_t *old);
+
+/**
+ * Does the same as `tsumugi_window_compare_swap4` on 8 bytes.
+ *
+ * # Safety
+ *
+ * As for `tsumugi_window_compare_swap4`.
+ */
+int tsumugi_window_compare_swap8(const struct tsumugi_window *window,
+                                 uint32_t target,
+                                 size_t offset,
+                                 uint64_t expected,
+                                 uint64_t desired,
+                                 uint64_t *old);
+
+/**
+ * Waits until all puts of any rank before its fence have landed at all targets. All
+ * ranks must call it. Blocks.
+ *
+ * Errors: those of the first put that failed; LOST, JOB, ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `window` is a window.
+ */
+int tsumugi_window_fence(const struct tsumugi_window *window);
+
+/**
+ * Waits until all puts of this rank to `target` have landed. Blocks.
+ *
+ * Errors: RANK; those of the first put that has failed since the last flush; ENDED,
+ * NULL.
+ *
+ * # Safety
+ *
+ * `window` is a window.
+ */
+int tsumugi_window_flush(const struct tsumugi_window *window, uint32_t target);
+
+/**
+ * Waits until all puts of this rank to all targets have landed. Blocks.
+ *
+ * Errors: those of the first put that has failed since the last flush; ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `window` is a window.
+ */
+int tsumugi_window_flush_all(const struct tsumugi_window *window);
+
+/**
+ * Locks `target`, shared with other holders or exclusively (`TSUMUGI_SHARED`,
+ * `TSUMUGI_EXCLUSIVE`). Blocks.
+ *
+ * Errors: RANK, VALUE (of `mode`), LOST, ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `window` is a window; `out` is valid for a write.
+ */
+int tsumugi_window_lock(const struct tsumugi_window *window,
+                        uint32_t target,
+                        int mode,
+                        struct tsumugi_hold **out);
+
+/**
+ * Locks all targets, shared with other holders. Blocks.
+ *
+ * Errors: LOST, ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `window` is a window; `out` is valid for a write.
+ */
+int tsumugi_window_lock_all(const struct tsumugi_window *window,
+                            struct tsumugi_hold **out);
+
+/**
+ * A hold of all targets without a lock, for a program that has no conflicting accesses:
+ * it takes no operation, and its release flushes puts. Wait-free.
+ *
+ * Errors: ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `window` is a window; `out` is valid for a write.
+ */
+int tsumugi_window_unchecked(const struct tsumugi_window *window,
+                             struct tsumugi_hold **out);
+
+/**
+ * Locks one more target, by a caller that has `hold` already. Ranks that take several
+ * targets must take them in the same order, or they deadlock. Blocks.
+ *
+ * Errors: HELD (the hold has the target already, or excludes the new one), and those of
+ * `tsumugi_window_lock`.
+ *
+ * # Safety
+ *
+ * `hold` is a hold; `out` is valid for a write.
+ */
+int tsumugi_hold_lock(const struct tsumugi_hold *hold,
+                      uint32_t target,
+                      int mode,
+                      struct tsumugi_hold **out);
+
+/**
+ * Flushes the puts to the targets of the hold, and gives the lock back, also if a put
+ * has failed. Blocks for the flush.
+ *
+ * Errors: those of the first put that failed, or of giving back; ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `hold` is a hold; no other thread uses it.
+ */
+int tsumugi_hold_release(struct tsumugi_hold *hold);
+
+/**
+ * Opens this rank's memory to the `count` ranks in `origins`, each of which must call
+ * `tsumugi_window_start`. Does not wait for them.
+ *
+ * Errors: RANK, LOST, ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `window` is a window; `origins` is valid for a read of `count` ranks; `out` is valid
+ * for a write.
+ */
+int tsumugi_window_post(const struct tsumugi_window *window,
+                        const uint32_t *origins,
+                        size_t count,
+                        struct tsumugi_exposure **out);
+
+/**
+ * Waits until all origins have completed: their puts have landed. Ends the exposure.
+ * Blocks.
+ *
+ * Errors: LOST, ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `exposure` is an exposure; no other thread uses it.
+ */
+int tsumugi_exposure_wait(struct tsumugi_exposure *exposure);
+
+/**
+ * Writes to `is_over` whether all origins have completed. Does not end the exposure.
+ * Wait-free.
+ *
+ * Errors: LOST, ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `exposure` is an exposure; `is_over` is valid for a write.
+ */
+int tsumugi_exposure_test(const struct tsumugi_exposure *exposure, bool *is_over);
+
+/**
+ * Waits until each of the `count` ranks in `targets` has opened its memory to this rank
+ * by `tsumugi_window_post`. Blocks.
+ *
+ * Errors: RANK, LOST, ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `window` is a window; `targets` is valid for a read of `count` ranks; `out` is valid
+ * for a write.
+ */
+int tsumugi_window_start(const struct tsumugi_window *window,
+                         const uint32_t *targets,
+                         size_t count,
+                         struct tsumugi_epoch **out);
+
+/**
+ * Waits until all puts to the targets have landed, tells the targets, also if a put has
+ * failed, and ends the epoch. Blocks.
+ *
+ * Errors: those of the first put that failed; LOST, ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `epoch` is an epoch; no other thread uses it.
+ */
+int tsumugi_epoch_complete(struct tsumugi_epoch *epoch);
+
+/**
+ * Makes a heap of `bytes` bytes on every rank. All ranks must call it, with the same
+ * `bytes`. Blocks.
+ *
+ * Errors: MEMORY, CROWDED, LOST, JOB, NULL.
+ *
+ * # Safety
+ *
+ * `job` is a live job; `out` is valid for a write.
+ */
+int tsumugi_heap_create(const struct tsumugi_job *job,
+                        uint64_t bytes,
+                        struct tsumugi_heap **out);
+
+/**
+ * Ends the handle of a heap, and with it this rank's part: other ranks that use its
+ * blocks get STALE. Blocks: ranks that have used the part are asked to forget it.
+ *
+ * Errors: ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `heap` is a heap; no thread of this process uses it any more.
+ */
+int tsumugi_heap_destroy(struct tsumugi_heap *heap);
+
+/**
+ * Allocates `bytes` bytes of the memory of `rank`, and writes their address to `out`:
+ * a word that may be stored and sent. The program of `rank` takes no part. The bytes
+ * have any values. Blocks; lock-free between ranks of a node.
+ *
+ * Errors: MEMORY (no free run of the rank's part is long enough), LENGTH (the heap has
+ * no blocks of this size), RANK, STALE, LOST, ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `heap` is a heap; `out` is valid for a write.
+ */
+int tsumugi_heap_malloc(const struct tsumugi_heap *heap,
+                        uint32_t rank,
+                        uint64_t bytes,
+                        tsumugi_addr *out);
+
+/**
+ * Allocates `count` values of `bytes` bytes each, as `tsumugi_heap_malloc` does, and
+ * writes zeroes to them.
+ *
+ * Errors: those of `tsumugi_heap_malloc`; LENGTH also if the product is no number of
+ * bytes.
+ *
+ * # Safety
+ *
+ * As for `tsumugi_heap_malloc`.
+ */
+int tsumugi_heap_calloc(const struct tsumugi_heap *heap,
+                        uint32_t rank,
+                        uint64_t count,
+                        uint64_t bytes,
+                        tsumugi_addr *out);
+
+/**
+ * Frees a block that any rank has allocated, at any rank. `TSUMUGI_ADDR_NULL` is
+ * allowed. Blocks; lock-free between ranks of a node.
+ *
+ * Errors: VALUE (no block begins at this address), NOWHERE, STALE, RANGE, LOST, ENDED,
+ * NULL.
+ *
+ * # Safety
+ *
+ * `heap` is a heap; no rank uses the block any more.
+ */
+int tsumugi_heap_free(const struct tsumugi_heap *heap, tsumugi_addr block);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -60,7 +60,7 @@ pub unsafe extern "C" fn tsumugi_heap_destroy(heap: *mut tsumugi_heap) -> c_int 
 /// have any values. Blocks; lock-free between ranks of a node.
 ///
 /// Errors: MEMORY (no free run of the rank's part is long enough), LENGTH (the heap has
-/// no blocks of this size), RANK, STALE, LOST, ENDED, NULL.
+/// no blocks of this size; the reason has the largest), RANK, STALE, LOST, ENDED, NULL.
 ///
 /// # Safety
 ///

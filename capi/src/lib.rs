@@ -1,5 +1,6 @@
 //! The C interface: user-level threads and their synchronization, schedulers of
-//! other libraries, jobs of several ranks, and the memory of all ranks. The header is
+//! other libraries, jobs of several ranks, and what these have together: memory,
+//! signals, messages, active messages, locks, windows, a heap and arrays. The header is
 //! `include/tsumugi.h`.
 //!
 //! ```text
@@ -45,9 +46,13 @@ mod rank_lock;
 mod window;
 mod epoch;
 mod heap;
+mod array;
+mod checkout;
 
 pub use access::*;
 pub use active_message::*;
+pub use array::*;
+pub use checkout::*;
 pub use code::*;
 pub use comm::*;
 pub use epoch::*;

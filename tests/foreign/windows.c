@@ -165,8 +165,8 @@ static void the_heap_has_memory_of_any_rank(void)
     CHECK(whose == next);
     word = 1000 + rank;
     OK(tsumugi_put(job, block, &word, 8));
-    OK(tsumugi_heap_calloc(heap, next, 1250, 8, &zeroes));
-    for (int n = 0; n < 1250; n += 31) {
+    OK(tsumugi_heap_calloc(heap, next, 500, 8, &zeroes));
+    for (int n = 0; n < 500; n += 31) {
         OK(tsumugi_get(job, &word, zeroes + 8 * n, 8));
         CHECK(word == 0);
     }

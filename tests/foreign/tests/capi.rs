@@ -12,7 +12,7 @@ use tsumugi::pvas::Launch;
 const SIGABRT: i32 = 6;
 
 /// The sources of the header, in its order.
-const SOURCES: [&str; 20] = [
+const SOURCES: [&str; 22] = [
     "code",
     "scheduler",
     "thread",
@@ -33,6 +33,8 @@ const SOURCES: [&str; 20] = [
     "window",
     "epoch",
     "heap",
+    "array",
+    "checkout",
 ];
 
 #[test]

@@ -51,3 +51,8 @@ fn rank_locks() {
 fn windows_and_the_heap() {
     runs("windows", &["window", "epoch", "heap"]);
 }
+
+#[test]
+fn arrays() {
+    runs("arrays", &["array", "checkout"]);
+}
