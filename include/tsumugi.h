@@ -18,6 +18,26 @@
  * where the source takes it again: take it in a function that is not inlined. A
  * ULT that is pinned to a worker stays on its thread, but other ULTs use that
  * thread while it is suspended. Nothing checks these rules in C.
+ *
+ * Contents. The constants and the types come first, then the functions, both in this
+ * order:
+ *
+ *   codes and reasons          tsumugi_error_text
+ *   schedulers, ULTs           tsumugi_scheduler_create, tsumugi_spawn
+ *   parking, locks, keys       tsumugi_park, tsumugi_mutex_create, tsumugi_key_create
+ *   other schedulers           tsumugi_wait_register
+ *   jobs, collectives          tsumugi_start, tsumugi_barrier
+ *   memory with an address     tsumugi_expose
+ *   gets, puts, atomics        tsumugi_get, tsumugi_put, tsumugi_atomic8
+ *   operations in progress     tsumugi_begin_copy
+ *   signals and waits          tsumugi_put_signal, tsumugi_wait_until
+ *   the private heap           tsumugi_malloc
+ *   messages                   tsumugi_comm_open, tsumugi_send, tsumugi_isend
+ *   active messages            tsumugi_handler, tsumugi_call
+ *   locks of all ranks         tsumugi_rank_lock_create
+ *   windows                    tsumugi_window_create, tsumugi_window_lock
+ *   the global heap            tsumugi_heap_create
+ *   arrays of all ranks        tsumugi_array_create, tsumugi_array_checkout
  */
 
 #ifndef TSUMUGI_H
@@ -366,6 +386,60 @@
 #define TSUMUGI_WINDOW_TWO_LEVEL 4
 
 /**
+ * Contiguous runs of pages: rank 0 has the first run.
+ */
+#define TSUMUGI_ARRAY_BLOCK 0
+
+/**
+ * One page after the other, rank by rank.
+ */
+#define TSUMUGI_ARRAY_CYCLIC 1
+
+/**
+ * Ranks find pages by remote reads, writes and atomics alone.
+ */
+#define TSUMUGI_ARRAY_ATOMICS 0
+
+/**
+ * The same, by the network device, where there is one that can.
+ */
+#define TSUMUGI_ARRAY_DEVICE 1
+
+/**
+ * The home of a page answers messages; for comparison, and for up to 64 ranks.
+ */
+#define TSUMUGI_ARRAY_MESSAGES 2
+
+/**
+ * The elements are read.
+ */
+#define TSUMUGI_CHECKOUT_READ 0
+
+/**
+ * All elements are written. Their old values are not fetched: an element that the
+ * program does not write then has an arbitrary value, in the array, too.
+ */
+#define TSUMUGI_CHECKOUT_WRITE 1
+
+/**
+ * The elements are read and written.
+ */
+#define TSUMUGI_CHECKOUT_READ_WRITE 2
+
+/**
+ * An array over all ranks. Accesses to one element of 1, 2, 4 or 8 bytes are
+ * linearizable, whichever rank owns its page; a larger element may be seen half
+ * written. Any thread and any ULT may use it.
+ */
+struct tsumugi_array;
+
+/**
+ * Elements that are lent to the program until `tsumugi_checkin`. It belongs to no
+ * thread.
+ */
+struct tsumugi_checkout;
+
+/**
  * A communicator: a message that is sent through it can only be received through the
  * same communicator of another rank, so the messages of one part of a program do not
  * mix with those of another. Messages from one rank to another through one
@@ -620,6 +694,48 @@ typedef size_t (*tsumugi_handler_function)(void *arg,
                                            const void *bytes,
                                            size_t count,
                                            void *answer);
+
+/**
+ * The shape of an array.
+ */
+struct tsumugi_array_options {
+  /**
+   * `sizeof(struct tsumugi_array_options)`.
+   */
+  size_t size;
+  /**
+   * The number of elements.
+   */
+  size_t len;
+  /**
+   * The bytes of an element.
+   */
+  size_t element_bytes;
+  /**
+   * The number of elements in a page; 0: as many as fit in 4 KiB.
+   */
+  size_t page_len;
+  /**
+   * Bytes of the pages of which a rank keeps copies for checkouts; 0: 16 MiB.
+   */
+  size_t cached_bytes;
+  /**
+   * The number of pages of which a rank knows the owners; 0: 1,024.
+   */
+  uint32_t known;
+  /**
+   * The number of pages that a rank can own at a time; 0: all of them.
+   */
+  uint32_t room;
+  /**
+   * Which rank has which page at first: `TSUMUGI_ARRAY_BLOCK`, `TSUMUGI_ARRAY_CYCLIC`.
+   */
+  uint32_t first;
+  /**
+   * How ranks find pages: `TSUMUGI_ARRAY_ATOMICS` and the others.
+   */
+  uint32_t directory;
+};
 
 #ifdef __cplusplus
 extern "C" {
@@ -2491,7 +2607,7 @@ int tsumugi_heap_destroy(struct tsumugi_heap *heap);
  * have any values. Blocks; lock-free between ranks of a node.
  *
  * Errors: MEMORY (no free run of the rank's part is long enough), LENGTH (the heap has
- * no blocks of this size), RANK, STALE, LOST, ENDED, NULL.
+ * no blocks of this size; the reason has the largest), RANK, STALE, LOST, ENDED, NULL.
  *
  * # Safety
  *
@@ -2531,6 +2647,223 @@ int tsumugi_heap_calloc(const struct tsumugi_heap *heap,
  * `heap` is a heap; no rank uses the block any more.
  */
 int tsumugi_heap_free(const struct tsumugi_heap *heap, tsumugi_addr block);
+
+/**
+ * Makes an array of zeroes. All ranks must call it, with the same options, in the same
+ * order. Blocks.
+ *
+ * Errors: VALUE (no elements, elements without bytes, too many pages, `first` or
+ * `directory`), LENGTH (the bytes are more than an address space, or another rank gives
+ * other options), MEMORY, CROWDED, LOST, JOB, SIZE, NULL.
+ *
+ * # Safety
+ *
+ * `job` is a live job; `options` is valid for a read of as many bytes as its `size`
+ * states; `out` is valid for a write.
+ */
+int tsumugi_array_create(const struct tsumugi_job *job,
+                         const struct tsumugi_array_options *options,
+                         struct tsumugi_array **out);
+
+/**
+ * Ends the handle of an array; checkouts keep what they have. The memory is freed at the
+ * next barrier, so all ranks must have ended their accesses before it.
+ *
+ * Errors: ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `array` is an array; no thread of this process uses it any more.
+ */
+int tsumugi_array_destroy(struct tsumugi_array *array);
+
+/**
+ * Reads `count` elements from `index` on. Lock-free; wait-free between ranks of a node
+ * while their pages stay where they are.
+ *
+ * Errors: RANGE, LOST, ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `array` is an array; `into` is valid for a write of `count` elements.
+ */
+int tsumugi_array_get(const struct tsumugi_array *array,
+                      size_t index,
+                      void *into,
+                      size_t count);
+
+/**
+ * Writes `count` elements from `index` on. Blocks.
+ *
+ * Errors: RANGE, LOST, ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `array` is an array; `from` is valid for a read of `count` elements.
+ */
+int tsumugi_array_put(const struct tsumugi_array *array,
+                      size_t index,
+                      const void *from,
+                      size_t count);
+
+/**
+ * Changes an element of 4 bytes with `operand`, by the atomic operation `what`
+ * (`TSUMUGI_ATOMIC_*`), at its owner, and writes the old value to `old`, unless that is
+ * NULL. Blocks.
+ *
+ * Errors: RANGE, VALUE (of `what`, or the elements have another size), LOST, ENDED,
+ * NULL.
+ *
+ * # Safety
+ *
+ * `array` is an array; `old` is NULL or valid for a write.
+ */
+int tsumugi_array_atomic4(const struct tsumugi_array *array,
+                          int what,
+                          size_t index,
+                          uint32_t operand,
+                          uint32_t *old);
+
+/**
+ * Does the same as `tsumugi_array_atomic4` on an element of 8 bytes.
+ *
+ * # Safety
+ *
+ * As for `tsumugi_array_atomic4`.
+ */
+int tsumugi_array_atomic8(const struct tsumugi_array *array,
+                          int what,
+                          size_t index,
+                          uint64_t operand,
+                          uint64_t *old);
+
+/**
+ * Stores `desired` in an element of 8 bytes if it is `expected`, and writes the old
+ * value to `old`, unless that is NULL. Blocks.
+ *
+ * Errors: RANGE, VALUE (the elements have another size), LOST, ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `array` is an array; `old` is NULL or valid for a write.
+ */
+int tsumugi_array_compare_swap8(const struct tsumugi_array *array,
+                                size_t index,
+                                uint64_t expected,
+                                uint64_t desired,
+                                uint64_t *old);
+
+/**
+ * Brings the pages of `count` elements from `index` on to this rank, and writes how many
+ * have moved to `moved`, unless that is NULL. Blocks.
+ *
+ * Errors: RANGE, MEMORY (this rank has no room for the pages), LOST, ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `array` is an array; `moved` is NULL or valid for a write.
+ */
+int tsumugi_array_own(const struct tsumugi_array *array,
+                      size_t index,
+                      size_t count,
+                      size_t *moved);
+
+/**
+ * Writes the rank that has the page of an element to `owner`; the page may move at any
+ * time. Blocks.
+ *
+ * Errors: RANGE, LOST, ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `array` is an array; `owner` is valid for a write.
+ */
+int tsumugi_array_owner(const struct tsumugi_array *array, size_t index, uint32_t *owner);
+
+/**
+ * Brings every page back to the rank that had it at first. All ranks must call it.
+ * Blocks.
+ *
+ * Errors: MEMORY, LOST, JOB, ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `array` is an array.
+ */
+int tsumugi_array_return_home(const struct tsumugi_array *array);
+
+/**
+ * Lends `count` elements from `index` on, for a use of them (`TSUMUGI_CHECKOUT_*`), and
+ * writes the address of their copies to `elements`. At one rank, an element is lent to
+ * one writer or to any number of readers at a time. Copies stay in this rank's cache,
+ * so the next checkout of the same elements needs no access to another rank until
+ * `tsumugi_array_acquire`. Blocks.
+ *
+ * Errors: HELD (a checkout of this rank has some of the elements, and either writes),
+ * MEMORY (`cached_bytes` are lent already), RANGE, LENGTH, VALUE (of `mode`), LOST,
+ * ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `array` is an array; `elements` and `out` are valid for a write. The program uses the
+ * elements as `mode` says, and not after `tsumugi_checkin`.
+ */
+int tsumugi_array_checkout(const struct tsumugi_array *array,
+                           size_t index,
+                           size_t count,
+                           int mode,
+                           void **elements,
+                           struct tsumugi_checkout **out);
+
+/**
+ * Gives the elements back. Elements that were lent for writing are written to the array
+ * by the next `tsumugi_array_release`, or earlier. Blocks only on the lock of this
+ * rank's cache.
+ *
+ * Errors: ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `checkout` is a checkout; no thread uses its elements any more.
+ */
+int tsumugi_checkin(struct tsumugi_checkout *checkout);
+
+/**
+ * Writes back the elements that were lent for writing and have been checked in: a rank
+ * that acquires after this sees them. Blocks.
+ *
+ * Errors: LOST (elements that the dead rank owned are lost; all others are written),
+ * ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `array` is an array.
+ */
+int tsumugi_array_release(const struct tsumugi_array *array);
+
+/**
+ * Discards the copies that are not lent, so that later checkouts see what other ranks
+ * have released before.
+ *
+ * Errors: ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `array` is an array.
+ */
+int tsumugi_array_acquire(const struct tsumugi_array *array);
+
+/**
+ * A release by every rank, followed by an acquire by every rank. All ranks must call
+ * it. Blocks.
+ *
+ * Errors: those of `tsumugi_array_release`; LOST, JOB.
+ *
+ * # Safety
+ *
+ * `array` is an array.
+ */
+int tsumugi_array_fence(const struct tsumugi_array *array);
 
 #ifdef __cplusplus
 }  // extern "C"

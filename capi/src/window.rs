@@ -139,7 +139,7 @@ pub unsafe extern "C" fn tsumugi_window_put(
     let put = || {
         // SAFETY: the caller's.
         let (of, values) = unsafe { (live(window)?, bytes_at(from, bytes, "from")?) };
-        of.window.put(Rank(target), offset, values).map_err(of_addr)
+        of.window.put(of.target(target)?, offset, values).map_err(of_addr)
     };
     code_of(put())
 }
@@ -284,11 +284,7 @@ pub unsafe extern "C" fn tsumugi_window_flush(window: *const tsumugi_window, tar
     let flush = || {
         // SAFETY: the caller's.
         let of = unsafe { live(window) }?;
-        let (rank, size) = (Rank(target), of.runtime.size());
-        if target >= size {
-            return Err(of_addr(AddrError::NoSuchRank { rank, size }));
-        }
-        of.window.flush(rank).map_err(of_addr)
+        of.window.flush(of.target(target)?).map_err(of_addr)
     };
     code_of(flush())
 }
@@ -356,6 +352,12 @@ unsafe fn swap<T: Word>(
 }
 
 impl tsumugi_window {
+    /// Checks a target before a put to it, of which errors may come late.
+    fn target(&self, target: u32) -> Result<Rank, c_int> {
+        let (rank, size) = (Rank(target), self.runtime.size());
+        if target < size { Ok(rank) } else { Err(of_addr(AddrError::NoSuchRank { rank, size })) }
+    }
+
     fn word<T: Word>(&self, target: u32, offset: usize) -> Remote<T> {
         Remote::new(self.window.at(Rank(target), offset).addr())
     }
