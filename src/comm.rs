@@ -46,6 +46,7 @@
 
 mod communicator;
 mod owned;
+mod raw;
 mod request;
 mod scope;
 mod ops;

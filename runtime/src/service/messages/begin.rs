@@ -314,24 +314,25 @@ impl Messages {
         })
     }
 
-    /// Waits for a message that matches, gets a buffer for it, and receives it.
+    /// Waits for a message that matches, gets a buffer for it, and receives it. If there
+    /// is no buffer, the message stays.
     ///
     /// # Safety
     ///
     /// `room_for` returns a buffer of at least as many bytes, which is not otherwise
     /// used until this returns.
-    pub unsafe fn receive_whole(
+    pub unsafe fn receive_whole<E: From<MessageError>>(
         &self,
         pattern: Pattern<Rank>,
-        mut room_for: impl FnMut(usize) -> *mut u8,
-    ) -> Result<Received, MessageError> {
+        mut room_for: impl FnMut(usize) -> Result<*mut u8, E>,
+    ) -> Result<Received, E> {
         // Before the machine has the buffer, as in `send`.
         tsumugi_ult::assert_may_block("message");
-        let (mut at, mut room) = (room_for(0), 0);
+        let (mut at, mut room) = (room_for(0)?, 0);
         loop {
             let found = self.probe(pattern)?;
             if found.bytes > room {
-                (at, room) = (room_for(found.bytes), found.bytes);
+                (at, room) = (room_for(found.bytes)?, found.bytes);
             }
             let into = self.incoming(at, room);
             let begun = self.begin(|state| {
@@ -351,7 +352,7 @@ impl Messages {
                 }))
             })?;
             if let Some(under) = begun {
-                return self.finish(under);
+                return Ok(self.finish(under)?);
             }
         }
     }
