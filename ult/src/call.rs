@@ -7,10 +7,11 @@
 //! Progress: [`spawn`] is lock-free, but for growth of a queue or of the descriptors;
 //! [`join`] blocks.
 
-use crate::body::{Cancelled, ClosureStorage, ClosureVtable, UltOutcome};
+use crate::body::{ClosureStorage, ClosureVtable, UltOutcome};
 use crate::builder::Order;
 use crate::host::{PanicPayload, abort, catch, resume, say};
 use crate::join::JoinHandle;
+use crate::join_error::{Cancelled, JoinError};
 use crate::sched::current;
 use crate::slab::TaskSlot;
 use alloc::boxed::Box;
@@ -145,7 +146,7 @@ unsafe fn call(room: &ClosureStorage, place: *mut ()) {
 }
 
 fn cancel(room: &ClosureStorage) {
-    let outcome: UltOutcome<Word> = Err(Box::new(Cancelled));
+    let outcome: UltOutcome<Word> = Err(JoinError::cut_off());
     // SAFETY: what is in the room needs no destructor.
     unsafe { room.put(outcome) }
 }

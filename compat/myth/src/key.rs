@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::ffi::{c_int, c_void};
 use std::ptr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use tsumugi_core::sync::{AtomicBool, Ordering};
 use tsumugi_ult::ult_local;
 
 /// The number of a key.
@@ -26,6 +27,9 @@ ult_local! {
 /// The destructors of all keys; `None` is the place of a key that was deleted.
 static KEYS: Mutex<Vec<Option<Destructor>>> = Mutex::new(Vec::new());
 
+/// Whether any key has had a destructor: else the end of a thread looks at no key.
+static HAS_DESTRUCTORS: AtomicBool = AtomicBool::new(false);
+
 /// Makes a key. At the end of a thread that has set a value under the key, the
 /// destructor is called with that value, also if it is NULL, unless the destructor is
 /// NULL. Returns `EINVAL` if there are too many keys.
@@ -45,6 +49,10 @@ pub unsafe extern "C" fn myth_key_create(key: *mut myth_key_t, destructor: Destr
         keys.push(None);
     }
     keys[place] = Some(destructor);
+    if destructor.is_some() {
+        // Release: pairs with the Acquire at the end of a thread.
+        HAS_DESTRUCTORS.store(true, Ordering::Release);
+    }
     // SAFETY: the caller's.
     unsafe { key.write(place as myth_key_t) };
     0
@@ -101,6 +109,11 @@ pub extern "C" fn myth_getspecific(key: myth_key_t) -> *mut c_void {
 
 impl Drop for Values {
     fn drop(&mut self) {
+        // Acquire: pairs with the Release of `myth_key_create`, which came before the
+        // value was set.
+        if !HAS_DESTRUCTORS.load(Ordering::Acquire) {
+            return;
+        }
         for (place, value) in self.first.iter().chain(&self.more).enumerate() {
             let Some(value) = *value else { continue };
             let destructor = keys().get(place).copied().flatten().flatten();
