@@ -29,6 +29,7 @@
 //! | [`Runtime::get`] and similar | one-sided operations |
 //! | [`Runtime::try_get`], [`Status`] | operations that own their buffer until they end |
 //! | [`Runtime::comm`], [`comm`] | messages: send and receive |
+//! | [`Runtime::world`], [`group`] | groups of ranks, and collectives: broadcast, reduce, gather, scan, ... |
 //! | [`Runtime::call`], [`Runtime::handler`] | functions of other ranks |
 //! | [`Runtime::global`], [`global`] | addresses that name a byte of any rank, and copies between any two |
 //! | [`Runtime::share_lock`], [`lock`] | locks of all ranks |
@@ -50,6 +51,7 @@ mod runtime;
 mod memory;
 mod adopted;
 pub mod comm;
+pub mod group;
 mod ops;
 mod flight;
 pub mod lock;
@@ -71,6 +73,7 @@ pub use array::GlobalArray;
 pub use comm::Comm;
 pub use config::{Bind, Chosen, Config, NetworkConfig, NetworkKind, NetworkSleep, Path};
 pub use global::{Global, GlobalAddr, GlobalBlock, GlobalPtr};
+pub use group::Group;
 pub use knob::{Knob, KnobGroup};
 pub use ledger::{Beside, InUse, Ledger, Table, Unit};
 pub use lock::{LockGuard, SharedLock};

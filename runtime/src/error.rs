@@ -37,10 +37,11 @@ use tsumugi_ult::{JoinError, SpawnError, StartError};
 /// it by `?`.
 ///
 /// `{}` is a whole sentence, with the cause in it; `{:?}` is the same sentence, because this
-/// is what `fn main() -> Result<(), tsumugi::Error>` prints, and outside of the job's main
-/// function the number of this rank stands before it, if the job has several ranks. `{:#?}` shows the variant and
-/// its fields. [`source`](std::error::Error::source) returns what the sentence does not
-/// have: the causes of an error that another library has made ([`other`](Self::other)).
+/// is what `fn main() -> Result<(), tsumugi::Error>` prints (outside of the job's main
+/// function with the number of this rank before it, if the job has several ranks); `{:#?}`
+/// shows the variant and its fields. [`source`](std::error::Error::source) returns what the
+/// sentence does not have: the causes of an error that another library has made
+/// ([`other`](Self::other)).
 #[non_exhaustive]
 pub enum Error {
     /// An operation was refused.

@@ -23,7 +23,7 @@
 
 pub mod affinity;
 pub mod variable;
-mod own_rank;
+pub mod own_rank;
 pub mod error;
 pub mod panic;
 pub mod inside;

@@ -5,6 +5,7 @@ use crate::config::Chosen;
 use crate::net::NetLayer;
 use crate::node_queue::NodeQueue;
 use crate::service::am::Am;
+use crate::service::collectives::{Collectives, GroupHandle};
 use crate::service::global_memory::GlobalDriver;
 use crate::service::messages::Messages;
 use crate::service::{Service, Services};
@@ -33,6 +34,9 @@ pub struct RankNode {
     looks: u32,
     am: Am,
     messages: Arc<Messages>,
+    collectives: Arc<Collectives>,
+    /// The group of all ranks.
+    world: GroupHandle,
     /// The global memory, once the ranks have opened it.
     global: OnceLock<Arc<GlobalDriver>>,
     /// The services that come and go.
@@ -64,14 +68,18 @@ impl RankNode {
         let team = Team::new(member.rank(), member.size(), COLLECTIVE_KEY);
         let circle = NodeBarrier::new(member.local().0, member.size());
         let circle = Some(circle).filter(|_| member.nodes().count() == 1);
+        let messages = Arc::new(messages);
+        let collectives = Arc::new(Collectives::new(&member, messages.clone()));
         Self {
+            world: GroupHandle::world(&collectives),
+            collectives,
             circle,
             looks: chosen.idleness().spins,
             member,
             waiters: Waiters::new(),
             team,
             am,
-            messages: Arc::new(messages),
+            messages,
             global: OnceLock::new(),
             services: Services::default(),
             spawner: Mutex::new(None),
@@ -135,6 +143,11 @@ impl RankNode {
         &self.messages
     }
 
+    /// The group of all ranks.
+    pub(crate) fn world(&self) -> &GroupHandle {
+        &self.world
+    }
+
     /// The global memory, if it was opened.
     #[inline]
     pub fn global(&self) -> Option<&Arc<GlobalDriver>> {
@@ -158,6 +171,7 @@ impl RankNode {
         of(&self.am)
             | self.global().is_some_and(|global| of(&**global))
             | self.services.any(&of)
+            | of(&*self.collectives)
             | of(&*self.messages)
     }
 
@@ -173,7 +187,8 @@ impl RankNode {
     /// How long until the next time limit.
     pub(crate) fn until_deadline(&self) -> Option<Duration> {
         let global = self.global().and_then(|global| global.until_deadline());
-        self.am.until_deadline().into_iter().chain(global).min()
+        let collectives = self.collectives.until_deadline();
+        self.am.until_deadline().into_iter().chain(global).chain(collectives).min()
     }
 
     /// Handles the change of a word under `key` by another node.

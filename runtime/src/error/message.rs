@@ -56,9 +56,6 @@ pub enum MessageError {
         /// The maximum number.
         limit: usize,
     },
-    /// The job has made 65,535 communicators. A number is not used again after its
-    /// communicator was dropped.
-    NoContext,
 }
 
 impl fmt::Display for MessageError {
@@ -90,12 +87,6 @@ impl fmt::Display for MessageError {
             Self::TooMany { limit } => write!(
                 f,
                 "this rank has {limit} messages in progress, the maximum; wait for some of them"
-            ),
-            Self::NoContext => write!(
-                f,
-                "all {} communicator numbers of the job are used up; dropping a communicator \
-                 does not free its number",
-                u16::MAX
             ),
         }
     }

@@ -15,7 +15,7 @@ use tsumugi_gas::container::ContainerError;
 use tsumugi_gas::heap::HeapError;
 use tsumugi_gas::order::Full;
 use tsumugi_gas::table::NameError;
-use tsumugi_pvas::config::{ConfigError, ValueKind};
+use tsumugi_pvas::config::ConfigError;
 use tsumugi_pvas::{AttachError, LaunchError, SpaceError};
 use tsumugi_ult::sync::channel::{RecvError, SendError as ChannelSendError, SendWithinError};
 use tsumugi_ult::{Scheduler, SpawnError, StackArea, StartError, spawn};
@@ -49,13 +49,8 @@ fn joined() -> tsumugi_ult::JoinError {
 
 /// One error of each variant, with its name.
 fn all() -> Vec<(&'static str, Error)> {
-    let wrong = ConfigError::OutOfBounds {
-        name: "TSUMUGI_X",
-        kind: ValueKind::Number,
-        value: 0,
-        min: 1,
-        max: 9,
-    };
+    let kind = tsumugi_pvas::config::ValueKind::Number;
+    let wrong = ConfigError::OutOfBounds { name: "TSUMUGI_X", value: 0, min: 1, max: 9, kind };
     vec![
         ("Addr", LOST.into()),
         ("Coll", CollError::Addr(LOST).into()),
