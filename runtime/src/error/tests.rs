@@ -51,7 +51,7 @@ fn joined() -> tsumugi_ult::JoinError {
 fn all() -> Vec<(&'static str, Error)> {
     let wrong = ConfigError::OutOfBounds {
         name: "TSUMUGI_X",
-        kind: ValueKind::Number,
+        kind: tsumugi_pvas::config::ValueKind::Number,
         value: 0,
         min: 1,
         max: 9,
