@@ -4,6 +4,8 @@
 #
 #   no prefix   operations of ULTs
 #   gas_        an access by a global address, with the table of its rank in the cache
+#   rust_, c_   an access of 8 bytes within the node by the Rust or a C interface, by a thread
+#               that is no worker in C
 #   lock_       an uncontended lock, and for comparison a fetch-and-add and an add
 #   verbs_      a put over libibverbs, by executor and number of operations in flight,
 #               without the instructions of the simulated library
@@ -22,11 +24,16 @@ noted=benches/ult/instructions.txt
 cargo build --release --quiet --package tsumugi-bench-ult --example count
 cargo build --release --quiet --package tsumugi-gas --example access
 cargo build --release --quiet --package tsumugi --example lock_count
+cargo build --release --quiet --package tsumugi --example access_time
+cargo build --release --quiet --package tsumugi-capi
 cargo build --release --quiet --package tsumugi-backends --example verbs_instructions
 work=target/instructions
 mkdir -p "$work"
 
 examples="${CARGO_TARGET_DIR:-target}/release/examples"
+release=${CARGO_TARGET_DIR:-target}/release
+cc -O2 -Iinclude -o "$work/access_time_c" ci/rigs/access_time.c "$release/libtsumugi.a" \
+    -pthread -lm -ldl
 callgrind() {
     valgrind --tool=callgrind --callgrind-out-file="$work/out" "$@" 2>&1 |
         sed -n 's/.*Collected : //p'
@@ -36,6 +43,15 @@ instructions() {
     case $1 in
     # The second argument of these programs is the number of operations.
     gas_*) callgrind "$examples/access" "${1#gas_}" "$(($2 * $3))" ;;
+    # Only the thread that does the operations is counted.
+    rust_*)
+        TSUMUGI_WORKERS=1 callgrind --toggle-collect='*measured*' "$examples/access_time" \
+            "${1#rust_}" "$(($2 * $3))"
+        ;;
+    c_*)
+        TSUMUGI_WORKERS=1 callgrind --toggle-collect='measured' "$work/access_time_c" \
+            "${1#c_}" "$(($2 * $3))"
+        ;;
     lock_*) callgrind "$examples/lock_count" "${1#lock_}" "$(($2 * $3))" ;;
     verbs_*)
         IFS=_ read -r _ way under_way <<<"$1"
@@ -61,6 +77,18 @@ rows=(
     "gas_raw 100000"
     "gas_cached 100000"
     "gas_pinned 100000"
+    "rust_put 10000"
+    "rust_get 10000"
+    "rust_fetch_add 10000"
+    "rust_global_put 10000"
+    "rust_global_copy 10000"
+    "c_put 10000"
+    "c_get 10000"
+    "c_fetch_add 10000"
+    "c_copy 10000"
+    "c_acp_copy 10000"
+    "c_acp_add8 10000"
+    "c_acp_query_address 10000"
     "lock_fetch_add 100000"
     "lock_add 100000"
     "lock_shared 100000"

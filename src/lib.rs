@@ -29,6 +29,7 @@
 //! | [`Runtime::get`] and similar | one-sided operations |
 //! | [`Runtime::ops`], [`deferred`] | operations as values: waited for, awaited, tried, or given a function |
 //! | [`Runtime::comm`], [`comm`] | messages: send and receive |
+//! | [`Runtime::world`], [`group`] | groups of ranks, and collectives: broadcast, reduce, gather, scan, ... |
 //! | [`Runtime::call`], [`Runtime::handler`] | functions of other ranks |
 //! | [`Runtime::global`], [`global`] | addresses that name a byte of any rank, and copies between any two |
 //! | [`Runtime::share_lock`], [`lock`] | locks of all ranks |
@@ -52,6 +53,7 @@ mod adopted;
 mod ops;
 pub mod deferred;
 pub mod comm;
+pub mod group;
 pub mod lock;
 pub mod window;
 pub mod array;
@@ -66,12 +68,13 @@ mod planted;
 #[cfg(test)]
 mod tests;
 
-pub use adopted::{Adopted, Foreign};
+pub use adopted::{Adoptable, Adopted};
 pub use array::GlobalArray;
 pub use comm::Comm;
 pub use config::{Bind, Chosen, Config, NetworkConfig, NetworkKind, NetworkSleep, Path};
 pub use deferred::{Busy, Deferred, InFlight, Status};
 pub use global::{Global, GlobalAddr, GlobalBlock, GlobalPtr};
+pub use group::Group;
 pub use knob::{Knob, KnobGroup};
 pub use ledger::{Beside, InUse, Ledger, Table, Unit};
 pub use lock::{LockGuard, SharedLock};
@@ -153,4 +156,4 @@ pub use tsumugi_core::signal::Until;
 pub use tsumugi_pvas as pvas;
 pub use tsumugi_pvas::GlobalHeap;
 pub use tsumugi_ult as ult;
-pub use tsumugi_ult::JoinHandle;
+pub use tsumugi_ult::{JoinError, JoinHandle};

@@ -122,6 +122,8 @@ pub(super) fn remember(code: c_int, reason: impl Display) -> c_int {
     code
 }
 
+#[cold]
+#[inline(never)]
 pub(super) fn of_access(error: AddrError<GlobalAddr>) -> c_int {
     let code = match error {
         AddrError::Nowhere { .. } | AddrError::NoSuchRank { .. } => TSUMUGI_ERROR_NOWHERE,

@@ -23,12 +23,20 @@
 //!   aborts the process, and so does a C++ exception.
 #![allow(non_camel_case_types)]
 
+mod version;
 mod code;
 mod parameter;
 mod scheduler;
 mod thread;
+mod worker;
 mod park;
 mod lock;
+mod rwlock;
+mod semaphore;
+mod latch;
+mod meeting;
+mod once;
+mod full;
 mod key;
 mod wait;
 mod job;
@@ -38,12 +46,20 @@ mod operation;
 
 pub use access::*;
 pub use code::*;
+pub use full::*;
 pub use job::*;
 pub use key::*;
+pub use latch::*;
 pub use lock::*;
+pub use meeting::*;
+pub use once::*;
 pub use operation::*;
 pub use park::*;
 pub use region::*;
+pub use rwlock::*;
 pub use scheduler::*;
+pub use semaphore::*;
 pub use thread::*;
+pub use version::*;
 pub use wait::*;
+pub use worker::*;

@@ -100,6 +100,8 @@ impl std::error::Error for OldSystem {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::SpaceConfig;
+    use crate::space::Space;
 
     #[test]
     fn versions_are_read_as_systems_write_them() {
@@ -134,6 +136,19 @@ mod tests {
         let error = refuse_older(SystemPart::Glibc, Some("2.9"), OLDEST_GLIBC).unwrap_err();
         let said = "this system has glibc 2.9; tsumugi needs glibc 2.27 or later";
         assert_eq!(error.to_string(), said);
+    }
+
+    #[test]
+    fn a_kernel_that_says_2_6_makes_no_partitions() {
+        // The personality is the thread's own.
+        let thread = std::thread::spawn(|| {
+            // SAFETY: a plain call.
+            assert_ne!(unsafe { libc::personality(libc::UNAME26 as libc::c_ulong) }, -1);
+            Space::create(1, &SpaceConfig::default()).map(drop)
+        });
+        let refused = thread.join().unwrap().unwrap_err();
+        let said = "this system has Linux 2.6; tsumugi needs Linux 5.3 or later";
+        assert_eq!(refused.to_string(), said);
     }
 
     #[test]

@@ -23,11 +23,12 @@
 
 pub mod affinity;
 pub mod variable;
-mod own_rank;
+pub mod own_rank;
 pub mod error;
 pub mod panic;
 pub mod inside;
 pub mod config;
+pub mod guest;
 mod deadline;
 mod cas_loop;
 pub mod lasting;
@@ -57,5 +58,5 @@ mod planted;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 
-pub use error::{Error, MessageError, NoNetwork};
+pub use error::{ArrayError, Error, MessageError, NoNetwork, WindowError};
 pub use handle::RankHandle;

@@ -62,7 +62,7 @@ impl PageEngine {
             Some(directory) => PageLayout::apart(shape, directory, words.key()),
             None => PageLayout::new(shape, words.key(), 0),
         };
-        let layout = layout.map_err(Error::program)?;
+        let layout = layout?;
         let post = match dealt.directory {
             Directory::Atomics | Directory::Device => None,
             Directory::Messages if runtime.size() > RANKS_MAX => {

@@ -43,7 +43,7 @@ use tsumugi_core::msg::locked_matching::Board;
 use tsumugi_core::msg::{
     Copy, CopyJob, INLINE_BYTES_MAX, MessageCounts, RequestError, RequestId, Split, Thresholds,
 };
-use tsumugi_core::sync::{AtomicBool, AtomicU32, Ordering};
+use tsumugi_core::sync::{AtomicBool, Ordering};
 use tsumugi_core::wait::Waker;
 use tsumugi_pvas::calibrate::SPLIT_LEAST;
 use tsumugi_pvas::{DistanceProbe, Member, cma, distance};
@@ -62,7 +62,6 @@ pub struct Messages {
     /// others.
     pub(super) rounds: u32,
     deaths: DeathWatch,
-    contexts: AtomicU32,
     neighbours: NodeRanks,
     /// For each neighbour the probe of its distance, from the times of long copies;
     /// and the words in which both sides claim parts of one copy.
@@ -89,6 +88,16 @@ pub enum Under {
 }
 
 impl Under {
+    /// Whether there is nothing to wait for.
+    pub(crate) const fn has_ended_at_once(self) -> bool {
+        matches!(self, Self::Ended(_))
+    }
+
+    /// Whether both are one request of the machine.
+    pub(crate) fn is_same(self, other: Self) -> bool {
+        self.request().is_some() && self.request() == other.request()
+    }
+
     pub(super) fn request(self) -> Option<RequestId> {
         match self {
             Self::Ended(_) => None,
@@ -143,7 +152,6 @@ impl Messages {
             is_watched: AtomicBool::new(false),
             rounds: if chosen.workers == 1 { chosen.spin.saturating_mul(10) } else { 0 },
             deaths: DeathWatch::default(),
-            contexts: AtomicU32::new(1),
             neighbours,
             probes,
             splits,
@@ -220,11 +228,9 @@ impl Messages {
         }
     }
 
-    /// The number of the next communicator: the same on all ranks that create
-    /// communicators in the same order.
-    pub fn next_context(&self) -> Result<u16, MessageError> {
-        let next = self.contexts.fetch_add(1, Ordering::Relaxed);
-        u16::try_from(next).map_err(|_| MessageError::NoContext)
+    /// Whether a message has ended, as far as is known: nothing is polled.
+    pub(crate) fn has_ended(&self, under: Under) -> bool {
+        under.request().is_none_or(|request| self.lock().machine.has_ended(request))
     }
 
     /// Counts of what was sent and received so far.
@@ -261,7 +267,8 @@ impl Messages {
         self.probes.get(peer.0 as usize)
     }
 
-    pub(super) fn work(&self) -> bool {
+    /// Moves on what there is to be moved. Returns whether anything has.
+    pub(crate) fn work(&self) -> bool {
         self.poll_net() | self.work_on(self.lock(), false)
     }
 
