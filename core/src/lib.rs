@@ -38,6 +38,7 @@
 //! | [`time`] | points in time, and the clock |
 //! | [`excerpt`] | the part of a text that fits into an error |
 //! | [`quantity`] | numbers, sizes and times as users write them |
+//! | [`release`] | the release with which a program was built |
 //! | [`stats`] | counters and latency histograms |
 //! | [`tag`] | names of operations in flight |
 //! | [`ring`] | bounded queues between threads |
@@ -80,6 +81,7 @@ pub mod sync;
 pub mod time;
 pub mod excerpt;
 pub mod quantity;
+pub mod release;
 pub mod stats;
 pub mod tag;
 pub mod ring;

@@ -2,13 +2,16 @@
 
 use crate::affinity;
 use crate::config::Chosen;
+use crate::host_operations::HostTables;
 use crate::net::NetLayer;
 use crate::node_queue::NodeQueue;
 use crate::service::am::Am;
+use crate::service::collectives::{Collectives, GroupHandle};
 use crate::service::global_memory::GlobalDriver;
 use crate::service::messages::Messages;
 use crate::service::{Service, Services};
 use std::fmt::{self, Write as _};
+use std::ptr;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use tsumugi_core::coll::{NodeBarrier, Team};
@@ -33,6 +36,9 @@ pub struct RankNode {
     looks: u32,
     am: Am,
     messages: Arc<Messages>,
+    collectives: Arc<Collectives>,
+    /// The group of all ranks.
+    world: GroupHandle,
     /// The global memory, once the ranks have opened it.
     global: OnceLock<Arc<GlobalDriver>>,
     /// The services that come and go.
@@ -64,14 +70,18 @@ impl RankNode {
         let team = Team::new(member.rank(), member.size(), COLLECTIVE_KEY);
         let circle = NodeBarrier::new(member.local().0, member.size());
         let circle = Some(circle).filter(|_| member.nodes().count() == 1);
+        let messages = Arc::new(messages);
+        let collectives = Arc::new(Collectives::new(&member, messages.clone()));
         Self {
+            world: GroupHandle::world(&collectives),
+            collectives,
             circle,
             looks: chosen.idleness().spins,
             member,
             waiters: Waiters::new(),
             team,
             am,
-            messages: Arc::new(messages),
+            messages,
             global: OnceLock::new(),
             services: Services::default(),
             spawner: Mutex::new(None),
@@ -135,6 +145,11 @@ impl RankNode {
         &self.messages
     }
 
+    /// The group of all ranks.
+    pub(crate) fn world(&self) -> &GroupHandle {
+        &self.world
+    }
+
     /// The global memory, if it was opened.
     #[inline]
     pub fn global(&self) -> Option<&Arc<GlobalDriver>> {
@@ -148,7 +163,8 @@ impl RankNode {
     }
 
     /// Opens the global memory. Returns the driver that was there first.
-    pub fn open_global(&self, driver: GlobalDriver) -> &Arc<GlobalDriver> {
+    pub fn open_global(&self, mut driver: GlobalDriver) -> &Arc<GlobalDriver> {
+        driver.share_host(self.messages.host());
         self.global.get_or_init(|| Arc::new(driver))
     }
 
@@ -158,6 +174,7 @@ impl RankNode {
         of(&self.am)
             | self.global().is_some_and(|global| of(&**global))
             | self.services.any(&of)
+            | of(&*self.collectives)
             | of(&*self.messages)
     }
 
@@ -173,12 +190,18 @@ impl RankNode {
     /// How long until the next time limit.
     pub(crate) fn until_deadline(&self) -> Option<Duration> {
         let global = self.global().and_then(|global| global.until_deadline());
-        self.am.until_deadline().into_iter().chain(global).min()
+        let collectives = self.collectives.until_deadline();
+        self.am.until_deadline().into_iter().chain(global).chain(collectives).min()
     }
 
     /// Handles the change of a word under `key` by another node.
     pub(crate) fn rang(&self, key: RegionKey) {
         self.any(|service| service.rang(key));
+    }
+
+    /// The operations in flight that no engine carries out.
+    pub(crate) fn host(&self) -> &HostTables {
+        self.messages.host().tables()
     }
 
     pub(crate) fn waiters(&self) -> &Waiters {
@@ -252,7 +275,7 @@ impl RankNode {
         let (mut text, mut more) = (String::new(), 0);
         spawner.dump(&mut |ult| {
             if text.len() < REPORT_BYTES {
-                text.push_str(&line_of(&ult, spawner.now()));
+                text.push_str(&self.line_of(&ult, spawner.now()));
             } else {
                 more += 1;
             }
@@ -270,8 +293,33 @@ impl fmt::Debug for RankNode {
     }
 }
 
-/// The line of one ULT.
-fn line_of(ult: &UltInfo, now: Instant) -> String {
+impl RankNode {
+    /// The collective whose words include the one at `at`, with its number.
+    fn collective_at(&self, at: u64) -> Option<(&'static str, u64)> {
+        let mut controls = self.member().space().controls();
+        let words = controls.find_map(|control| {
+            let words = control.collective().as_ptr_range();
+            words.contains(&ptr::with_exposed_provenance(at as usize)).then_some(words)
+        })?;
+        let index = (at as usize - words.start.addr()) / size_of::<u64>();
+        Some(match index {
+            ..BARRIER_WORDS_FROM => ("collective", self.team.collective_number()),
+            _ => ("barrier", self.team.barrier_number()),
+        })
+    }
+
+    /// The line of one ULT.
+    fn line_of(&self, ult: &UltInfo, now: Instant) -> String {
+        let collective = match ult.reason {
+            Some(Reason { what: "signal", at, .. }) => self.collective_at(at),
+            _ => None,
+        };
+        line_of(ult, now, collective)
+    }
+}
+
+/// The line of one ULT, which waits in `collective` if there is one.
+fn line_of(ult: &UltInfo, now: Instant, collective: Option<(&str, u64)>) -> String {
     let mut line = format!("ULT {}", ult.id);
     if let Some(name) = &ult.name {
         let _ = write!(line, " \"{name}\"");
@@ -279,6 +327,10 @@ fn line_of(ult: &UltInfo, now: Instant) -> String {
     match ult.reason {
         None => {
             let _ = write!(line, " {:?}", ult.state);
+        }
+        Some(Reason { what: "signal", .. }) if collective.is_some() => {
+            let (name, number) = collective.unwrap_or_default();
+            let _ = write!(line, " waits in {name} {number}");
         }
         Some(Reason { what: "signal", at, wanted }) => {
             let _ = write!(line, " waits for a change of the signal word at {at:#x}");
@@ -304,6 +356,10 @@ fn line_of(ult: &UltInfo, now: Instant) -> String {
         }
         Some(Reason { what: "table", at, .. }) => {
             let _ = write!(line, " waits for the region table of rank {at}");
+        }
+        // A collective names itself so: `in gather`, and its number.
+        Some(Reason { what, at, .. }) if what.starts_with("in ") => {
+            let _ = write!(line, " waits {what} {at}");
         }
         Some(Reason { what, at: 0, .. }) => {
             let _ = write!(line, " waits: {what}");
@@ -392,5 +448,7 @@ impl Progress for RankNode {
     }
 }
 
+/// The first collective word of the barrier by counters; those before are of the tree.
+pub(crate) const BARRIER_WORDS_FROM: usize = 32;
 /// Bytes of a rank's report when the job has stalled: enough to see the cause.
 const REPORT_BYTES: usize = 12 << 10;

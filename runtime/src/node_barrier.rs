@@ -1,6 +1,6 @@
 //! The barrier of the ranks of one node, which share memory.
 
-use crate::node::RankNode;
+use crate::node::{BARRIER_WORDS_FROM, RankNode};
 use std::thread;
 use tsumugi_core::coll::{BarrierMemory, NodeBarrier};
 use tsumugi_core::mem::Rank;
@@ -70,8 +70,7 @@ const LOOKS: u32 = 8;
 /// sleeps: of 16 ranks on two cores each has arrived after two or three turns, and
 /// sleeping and waking would cost all of them twice as much.
 const TURNS: u32 = 64;
-/// The words before these are those of the tree barrier.
-const WORDS_FROM: usize = 32;
+const WORDS_FROM: usize = BARRIER_WORDS_FROM;
 
 const _: () = assert!(
     tsumugi_core::coll::WORDS <= WORDS_FROM && WORDS_FROM + NodeBarrier::WORDS <= COLLECTIVE_WORDS

@@ -33,12 +33,10 @@ impl Comm {
     ///
     /// # Errors
     ///
-    /// [`Error::Message`] with [`MessageError::NoContext`] after 65,535
-    /// communicators; [`Error::Coll`] if a rank has died, or another thread of this
-    /// rank is in a collective.
+    /// [`Error::Coll`]: a rank has died, or the job has 65,534 communicators and
+    /// [groups](crate::Group). A communicator's number is not used again.
     pub fn duplicate(&self) -> Result<Self, Error> {
-        let context = self.messages().next_context()?;
-        self.runtime.barrier()?;
+        let context = self.runtime.handle().world().claim_context()?;
         Ok(Self { runtime: self.runtime.clone(), context })
     }
 
@@ -319,6 +317,10 @@ impl Comm {
         if let Some(index) = other {
             panic!("message {index} does not belong to {}", self.rank());
         }
+    }
+
+    pub(super) fn context(&self) -> u16 {
+        self.context
     }
 
     pub(super) fn messages(&self) -> &Arc<Messages> {

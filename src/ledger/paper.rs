@@ -28,8 +28,8 @@ impl Ledger {
     /// All memory that a rank of a job of `ranks` ranks has before any traffic,
     /// with the global memory open and room for 1,024 tables of other ranks; the
     /// last line is the sum. All nodes have the same number of ranks. The lane of a
-    /// rank to itself and the landing buffers are touched on first use: they are
-    /// counted with [the traffic](Self::in_use).
+    /// rank to itself, the landing buffers, and the operations that no engine carries out
+    /// are touched on first use: they are counted with [the traffic](Self::in_use).
     pub fn beside_paper(&self, ranks: u64) -> Vec<Beside> {
         let of = |names: &[&str]| {
             let is_it = |table: &&Table| names.contains(&table.name) || names.contains(&table.part);
@@ -76,6 +76,7 @@ impl Ledger {
         let calls = global + blocks * met + later(tables::LANDINGS);
         let (peer, all, _) = messages::net_footprint(few);
         let messages = calls + peers * peer as u64 + all as u64 + later(tables::OWN_LANE);
+        let messages = messages + later(tables::HOST_OPERATIONS);
         let one = |name, bytes| InUse { name, bytes };
         [
             one("in use by the global memory", global),

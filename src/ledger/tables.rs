@@ -8,6 +8,7 @@ use tsumugi_gas::page;
 use tsumugi_pvas::partition::{ControlBlock, PartitionShape};
 use tsumugi_pvas::space::windows_bytes;
 use tsumugi_pvas::{Direct, Nodes};
+use tsumugi_runtime::host_operations::HOST_BYTES;
 use tsumugi_runtime::net;
 use tsumugi_runtime::node::RankNode;
 use tsumugi_runtime::service::am;
@@ -100,6 +101,7 @@ impl Ledger {
             table("scheduler", "workers", chosen.workers.saturating_mul(threads.worker_bytes)),
             table("runtime", "node, team and waiters", size_of::<RankNode>()),
             table("runtime", "handle", size_of::<Runtime>()),
+            table("operations", HOST_OPERATIONS, HOST_BYTES),
             table("calls", CALL_TABLES, calls_bytes),
             table("calls", LANDINGS, calls_later_bytes + calls_lane_bytes),
             Table {
@@ -245,6 +247,9 @@ pub(super) const SEATS: &str = "hazard pointers of the workers";
 pub(super) const HEARTBEATS: &str = "heartbeats, host names (only at a node's first rank)";
 pub(super) const CALL_TABLES: &str = "calls, staging cells, operations";
 pub(super) const OWN_LANE: &str = "lane to itself (from its first use on)";
+/// Takes memory from the first such operation on.
+pub(super) const HOST_OPERATIONS: &str =
+    "waits and operations of several steps (from their first use on)";
 /// Takes memory from the first such call on.
 pub(super) const LANDINGS: &str = "lane to itself, landing buffers (from their first use on)";
 pub(super) const CALLS: &str = "state of each rank of the node, waiting callers";
@@ -310,8 +315,10 @@ mod tests {
             let total = lines.iter().find(|line| line.name == "total").unwrap().bytes;
             assert!(total <= Ledger::BARS[0], "{total} bytes at {ranks} ranks");
             let all: u64 = ledger.tables.iter().map(|table| table.shared_bytes(ranks)).sum();
-            let later =
-                ledger.tables.iter().filter(|table| [LANDINGS, OWN_LANE].contains(&table.name));
+            let later = ledger
+                .tables
+                .iter()
+                .filter(|table| [LANDINGS, OWN_LANE, HOST_OPERATIONS].contains(&table.name));
             let later: u64 = later.map(|table| table.shared_bytes(ranks)).sum();
             assert_eq!(total, all - later, "nothing is left out, and nothing counted twice");
             let used = ledger.in_use(ranks, 1024);

@@ -4,10 +4,11 @@
 use crate::foreign::{
     a_death_is_noticed_without_a_launcher, a_rank_that_was_given_up_ends_with_the_reason,
     a_rank_without_memory_meets_others_later, a_start_that_fails_reports_the_reason,
-    an_idle_job_on_several_nodes_burns_no_core, arrays_span_nodes, containers_span_nodes,
-    global_memory_spans_nodes, histories_span_nodes, homes_answer_other_nodes, locks_span_nodes,
-    pages_move_between_nodes, programs_span_nodes, ranks_meet_by_name,
-    ranks_meet_by_the_variables_of_others, ranks_meet_over_tcp, ranks_of_several_nodes_are_one_job,
+    an_idle_job_on_several_nodes_burns_no_core, arrays_span_nodes, collectives_span_nodes,
+    containers_span_nodes, global_memory_spans_nodes, histories_span_nodes,
+    homes_answer_other_nodes, locks_span_nodes, pages_move_between_nodes, programs_span_nodes,
+    ranks_meet_by_name, ranks_meet_by_the_variables_of_others, ranks_meet_over_tcp,
+    ranks_of_several_nodes_are_one_job,
     ranks_of_several_nodes_without_a_network_fail_with_the_reason,
     the_network_outlives_a_callback_that_panics,
 };
@@ -39,6 +40,7 @@ pub const ALL: &[Case] = cases![
     an_error_of_main_ends_the_job,
     a_stack_overflow_names_the_ult,
     a_stall_is_reported,
+    a_standstill_names_the_barrier_and_the_missing_rank,
     a_rank_shows_what_its_ults_do,
     an_idle_job_burns_no_core,
     workers_keep_to_the_cpuset,
@@ -49,6 +51,9 @@ pub const ALL: &[Case] = cases![
     an_unanswered_call_is_reported,
     messages_keep_their_order,
     messages_with_a_killed_rank_end,
+    collectives_give_the_results_of_serial_ones,
+    collectives_with_a_killed_rank_name_it,
+    collectives_span_nodes,
     buffers_outside_of_partitions_are_copied_by_the_kernel,
     ranks_that_only_read_refuse_puts,
     ranks_meet_over_tcp,
@@ -302,7 +307,9 @@ fn a_panic_ends_the_job() {
     let cause = lines.iter().position(|line| line.starts_with("tsumugi: rank 2 (pid "));
     let cause = cause.unwrap_or_else(|| panic!("{}", done.text));
     // The others wait for the barrier of the end, and blame no other rank.
-    assert_eq!(lines[cause + 1..], ["tsumugi: 2 other ranks ended because of it"], "{}", done.text);
+    let (last, said) = lines[cause + 1..].split_last().expect("the others are counted");
+    assert_eq!(*last, "tsumugi: 2 other ranks ended because of it", "{}", done.text);
+    assert!(said.iter().all(|line| line.ends_with("rank 2 has died")), "{}", done.text);
 }
 
 fn a_panic_of_a_ult_is_returned_to_its_joiner() {
@@ -342,6 +349,16 @@ fn a_stall_is_reported() {
     assert!(report.contains("signal"), "{report}");
     // The launcher reports the stall and does not end the job.
     assert!(job.child.try_wait().unwrap().is_none(), "{report}");
+    // SAFETY: `kill` accesses no memory of this process.
+    assert_eq!(unsafe { libc::kill(job.child.id() as i32, libc::SIGTERM) }, 0);
+    job.finish();
+}
+
+fn a_standstill_names_the_barrier_and_the_missing_rank() {
+    let mut job = start(3, "stall-barrier");
+    let report = job.read_errors_until(" waits for rank ");
+    assert!(report.contains("rank 0: ULT ") && report.contains(" waits in barrier 2"), "{report}");
+    assert!(report.contains("barrier 2 waits for rank 2\n"), "{report}");
     // SAFETY: `kill` accesses no memory of this process.
     assert_eq!(unsafe { libc::kill(job.child.id() as i32, libc::SIGTERM) }, 0);
     job.finish();
@@ -463,6 +480,29 @@ fn messages_with_a_killed_rank_end() {
         let done = job.finish();
         assert_eq!(done.code, Some(128 + libc::SIGKILL), "{}", done.text);
         assert_eq!(done.text.matches("lost 12 exchanges").count(), 2, "{}", done.text);
+    }
+}
+
+fn collectives_give_the_results_of_serial_ones() {
+    for ranks in [1, 2, 5] {
+        passes(ranks, "collectives", &[]);
+    }
+    passes(3, "collectives-short", &[("TSUMUGI_WORKERS", "2")]);
+}
+
+/// In each group, also one that the killed rank was not in.
+fn collectives_with_a_killed_rank_name_it() {
+    let mut seeded = Seeded(12);
+    for victim in [2, 0, 3, 1, 2] {
+        let mut job = start_with(4, "collectors", &[LONG_GRACE]);
+        let pids = job.read_until("working", 4);
+        thread::sleep(Duration::from_micros(seeded.below(60_000)));
+        // SAFETY: `kill` accesses no memory of this process.
+        assert_eq!(unsafe { libc::kill(pids[victim] as i32, libc::SIGKILL) }, 0);
+        let done = job.finish();
+        assert_eq!(done.code, Some(128 + libc::SIGKILL), "{}", done.text);
+        let named = format!("lost rank {victim}");
+        assert_eq!(done.text.matches(&named).count(), 3, "{}", done.text);
     }
 }
 

@@ -101,8 +101,7 @@ impl<T> JoinHandle<T> {
     ///
     /// # Errors
     ///
-    /// The ULT's panic, or [`Cancelled`](crate::Cancelled) if its scheduler ended
-    /// first.
+    /// [`JoinError`](crate::JoinError), if the ULT has panicked, or if its scheduler ended first.
     ///
     /// # Panics
     ///

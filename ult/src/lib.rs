@@ -115,6 +115,7 @@ mod limit;
 mod fp;
 mod local;
 mod check;
+mod join_error;
 mod body;
 mod token;
 mod task;
@@ -155,7 +156,6 @@ pub mod internals {
 pub use area::{StackArea, StackError};
 #[cfg(all(feature = "std", not(tsumugi_loom)))]
 pub use awake::count_while_awake;
-pub use body::Cancelled;
 pub use builder::{Builder, Order, SpawnError, spawn, spawn_future};
 pub use check::SuspensionCheck;
 pub use footprint::{Footprint, footprint};
@@ -166,6 +166,7 @@ pub use future::block_on;
 #[cfg(not(feature = "std"))]
 pub use host::{Host, NoThreads, set_host};
 pub use join::{JoinHandle, is_alone, is_cancelled, yield_now, yield_to};
+pub use join_error::{Cancelled, JoinError};
 pub use key::LocalKey;
 pub use limit::Limit;
 #[cfg(feature = "std")]

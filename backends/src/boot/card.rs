@@ -1,7 +1,7 @@
 //! The card of a rank: where the rank is and how to reach it.
 //!
 //! ```text
-//!  'T' 'C' version 0 | network 4 | node 8 | token 8 | kind len len bytes... | ...
+//!  'T' 'C' release 2 | network 4 | node 8 | token 8 | kind len len bytes... | ...
 //!  ├───────── head: all ranks get it at start ──────┤ ├── on request ─────────┤
 //! ```
 //!
@@ -11,6 +11,7 @@
 
 use std::fmt;
 use tsumugi_core::boot::{CARD_BYTES_MAX, HEAD_BYTES};
+use tsumugi_core::release::Release;
 
 /// A rank's card.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,10 +42,10 @@ pub struct CardHead {
 pub enum CardError {
     /// The bytes do not begin as a card.
     NotACard,
-    /// The card is of another version of this program.
-    Version {
-        /// That version.
-        found: u8,
+    /// The rank was built with another release.
+    Release {
+        /// That release.
+        found: Release,
     },
     /// The card ends within a field.
     Truncated {
@@ -69,7 +70,8 @@ impl CardHead {
     /// The head as bytes.
     pub fn to_bytes(&self) -> [u8; HEAD_BYTES] {
         let mut bytes = [0; HEAD_BYTES];
-        bytes[..3].copy_from_slice(&[MAGIC[0], MAGIC[1], VERSION]);
+        bytes[..2].copy_from_slice(&MAGIC);
+        bytes[2..4].copy_from_slice(&Release::OWN.0.to_le_bytes());
         bytes[4..8].copy_from_slice(&self.network.to_le_bytes());
         bytes[8..16].copy_from_slice(&self.node.to_le_bytes());
         bytes[16..].copy_from_slice(&self.token.to_le_bytes());
@@ -81,15 +83,14 @@ impl CardHead {
     /// # Errors
     ///
     /// [`CardError::NotACard`] if the bytes do not begin as a card;
-    /// [`CardError::Version`] if the card is of another version.
+    /// [`CardError::Release`] if the rank was built with another release.
     pub fn parse(bytes: &[u8; HEAD_BYTES]) -> Result<Self, CardError> {
-        match bytes {
-            [a, b, VERSION, 0, ..] if [*a, *b] == MAGIC => {}
-            [a, b, VERSION, ..] if [*a, *b] == MAGIC => return Err(CardError::NotACard),
-            [a, b, found, ..] if [*a, *b] == MAGIC => {
-                return Err(CardError::Version { found: *found });
-            }
-            _ => return Err(CardError::NotACard),
+        if bytes[..2] != MAGIC {
+            return Err(CardError::NotACard);
+        }
+        let found = Release(u16::from_le_bytes([bytes[2], bytes[3]]));
+        if found != Release::OWN {
+            return Err(CardError::Release { found });
         }
         let word = |at: usize| {
             let mut word = [0; 8];
@@ -128,10 +129,10 @@ impl RankCard {
     ///
     /// # Errors
     ///
-    /// A [`CardError`] if the bytes are not a whole card of this version:
+    /// A [`CardError`] if the bytes are not a whole card of this release:
     ///
     /// - [`CardError::NotACard`]: the bytes do not begin as a card.
-    /// - [`CardError::Version`]: the card is of another version.
+    /// - [`CardError::Release`]: the rank was built with another release.
     /// - [`CardError::Truncated`]: the card ends within its head or a field.
     /// - [`CardError::Field`]: the name of the host or the network address is too long,
     ///   or the name is not valid UTF-8.
@@ -175,10 +176,11 @@ impl fmt::Display for CardError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotACard => f.write_str("bytes that are not a card of tsumugi"),
-            Self::Version { found } => write!(
+            Self::Release { found } => write!(
                 f,
-                "a card of version {found}, this program reads version {VERSION}: all ranks need \
-                 the same version of tsumugi"
+                "it was built with tsumugi {found}, this rank with tsumugi {}: all ranks need \
+                 the same release",
+                Release::OWN
             ),
             Self::Truncated { bytes } => {
                 write!(f, "a card of {bytes} bytes that ends within a field")
@@ -202,7 +204,6 @@ impl std::error::Error for CardError {}
 pub const NETWORK_BYTES_MAX: usize = 896;
 const HOST_BYTES_MAX: usize = 64;
 const MAGIC: [u8; 2] = *b"TC";
-const VERSION: u8 = 2;
 const HOST: u8 = 3;
 const NETWORK: u8 = 4;
 
@@ -232,7 +233,7 @@ mod tests {
         assert_eq!(CardHead::parse(&head_of(&bytes)), Ok(card().head));
         assert_eq!(CardHead::parse(&head_of(&[])), Err(CardError::NotACard));
         let mut other = head_of(&bytes);
-        other[3] = 1;
+        other[1] = b'D';
         assert_eq!(CardHead::parse(&other), Err(CardError::NotACard));
     }
 
@@ -254,8 +255,10 @@ mod tests {
     #[test]
     fn an_error_of_the_parser_names_the_wrong_value() {
         let mut bytes = card().to_bytes();
-        bytes[2] = 9;
-        assert_eq!(RankCard::parse(&bytes), Err(CardError::Version { found: 9 }));
+        bytes[2..4].copy_from_slice(&(2_u16 << 12 | 3).to_le_bytes());
+        let error = RankCard::parse(&bytes).unwrap_err();
+        assert_eq!(error, CardError::Release { found: Release(2 << 12 | 3) });
+        assert!(error.to_string().starts_with("it was built with tsumugi 2.0.3, this rank with"));
         let mut twice = card().to_bytes();
         twice.extend([HOST, 1, 0, b'h']);
         assert_eq!(RankCard::parse(&twice), Err(CardError::Count { kind: HOST }));

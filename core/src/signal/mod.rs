@@ -26,6 +26,10 @@
 //!
 //! Progress: `announce` is wait-free, `drain` and parking are lock-free.
 
+mod detached;
+
+pub use detached::DetachedWaiter;
+
 use crate::mem::{AddrError, Rank};
 use crate::mutate;
 use crate::sync::{AtomicPtr, AtomicU32, AtomicU64, Ordering, UnsafeCell, edge, spin_loop};
@@ -85,7 +89,8 @@ pub struct Waiters {
     quitting: [AtomicU32; BUCKETS],
 }
 
-/// A waiter. It lies on the waiter's stack from its sleep to its wake.
+/// A waiter. It lies on the waiter's stack from its sleep to its wake, or in a
+/// [`DetachedWaiter`].
 struct ParkedWaiter {
     next: UnsafeCell<*mut ParkedWaiter>,
     word: *const AtomicU64,
@@ -359,6 +364,8 @@ impl Waiters {
                     // SAFETY: the node is valid, as above.
                     if unsafe { (*node).state.swap(WOKEN, Ordering::SeqCst) } == GAVE_UP {
                         self.quitting[bucket].fetch_sub(1, Ordering::SeqCst);
+                        // SAFETY: the node is valid, as above.
+                        unsafe { (*node).state.store(LEFT, Ordering::SeqCst) };
                     }
                     // SAFETY: the node is valid, as above; the waker was set before
                     // the push.
@@ -454,6 +461,8 @@ const PARKED: u32 = 0;
 const GAVE_UP: u32 = 1;
 /// The node's waker was used, or will be at once.
 const WOKEN: u32 = 2;
+/// The waiter was woken, and has given up or was left by its owner.
+const LEFT: u32 = 3;
 
 const BUCKETS: usize = if cfg!(tsumugi_loom) { 2 } else { 512 };
 const FIRED_WORDS: usize = BUCKETS.div_ceil(64);

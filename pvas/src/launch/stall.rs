@@ -8,6 +8,7 @@
 
 use crate::futex::SharedFutex;
 use crate::partition::{ControlBlock, RankState};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 use tsumugi_core::sync::Ordering;
@@ -121,16 +122,40 @@ fn collect<'c>(asked: &[Option<u32>], controls: impl Iterator<Item = &'c Control
     let mut text = String::from(
         "tsumugi: all ranks are quiet: every worker sleeps and nothing is left to wake one\n",
     );
+    let mut there = BTreeMap::<String, BTreeSet<usize>>::new();
+    let mut all = BTreeSet::new();
     for (rank, (asked, control)) in asked.iter().zip(controls).enumerate() {
         let Some(number) = asked else { continue };
+        all.insert(rank);
         let report = control.report(*number).unwrap_or_else(|| "no report within 2 s".to_owned());
+        for collective in report.lines().filter_map(collective_in) {
+            there.entry(collective).or_default().insert(rank);
+        }
         for line in report.lines() {
             let _ = writeln!(text, "tsumugi:   rank {rank}: {line}");
+        }
+    }
+    for (collective, ranks) in there {
+        let mut missing = all.difference(&ranks).peekable();
+        if missing.peek().is_some() {
+            let names: Vec<_> = missing.by_ref().take(NAMES_MAX).map(usize::to_string).collect();
+            let more = missing.count();
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let names = names.join(", ");
+            let _ = writeln!(text, "tsumugi:   {collective} waits for rank {names}{more}");
         }
     }
     text
 }
 
+/// The collective in which the ULT of a line waits: `barrier 12`.
+fn collective_in(line: &str) -> Option<String> {
+    let (_, collective) = line.split_once(" waits in ")?;
+    Some(collective.split(',').next().unwrap_or(collective).to_owned())
+}
+
+/// The most ranks that are named.
+const NAMES_MAX: usize = 8;
 /// The time between two looks.
 const LOOK: Duration = Duration::from_secs(1);
 /// The time between two looks for answers.
@@ -188,6 +213,19 @@ mod tests {
         answer(&space, 0);
         answer(&space, 1);
         assert_eq!(looks(&mut stall, &space, 1).len(), 1, "all ranks have answered");
+    }
+
+    #[test]
+    fn a_collective_is_named_with_the_ranks_that_it_waits_for() {
+        let space = quiet_pair();
+        let mut stall = Stall::new(Instant::now());
+        assert_eq!(looks(&mut stall, &space, 2), [""; 0]);
+        for (control, line) in space.controls().zip(["ULT 1 waits in barrier 12, for 1.0 s", "x"]) {
+            let number = control.wanted_report().expect("asked");
+            control.answer_report(number, line);
+        }
+        let said = looks(&mut stall, &space, 1).concat();
+        assert!(said.ends_with("\ntsumugi:   barrier 12 waits for rank 1\n"), "{said}");
     }
 
     #[test]

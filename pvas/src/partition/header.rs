@@ -3,6 +3,7 @@
 
 use std::fmt;
 use tsumugi_core::mem::LocalRank;
+use tsumugi_core::release::Release;
 use tsumugi_core::sync::{AtomicU32, AtomicU64, Ordering};
 
 /// The header; written once, by the process that makes the file.
@@ -26,9 +27,9 @@ pub enum HeaderError {
     /// Made by another release.
     Version {
         /// The version of the program that made the partition.
-        found: u32,
+        found: Release,
         /// The version of this program.
-        ours: u32,
+        ours: Release,
     },
     /// The same release, but built so that its structures differ.
     Layout {
@@ -50,7 +51,7 @@ impl PartitionHeader {
     /// Writes the header into a fresh file.
     pub fn make(&self, rank: LocalRank, size: u32, layout: u64) {
         self.layout.store(layout, Ordering::Relaxed);
-        self.version.store(VERSION, Ordering::Relaxed);
+        self.version.store(Release::OWN.0.into(), Ordering::Relaxed);
         self.rank.store(rank.0, Ordering::Relaxed);
         self.size.store(size, Ordering::Relaxed);
         // Release: pairs with the Acquire in `check`.
@@ -69,9 +70,9 @@ impl PartitionHeader {
         if found != MAGIC {
             return Err(HeaderError::Magic { found });
         }
-        let found = self.version.load(Ordering::Relaxed);
-        if found != VERSION {
-            return Err(HeaderError::Version { found, ours: VERSION });
+        let found = Release(self.version.load(Ordering::Relaxed) as u16);
+        if found != Release::OWN {
+            return Err(HeaderError::Version { found, ours: Release::OWN });
         }
         let found = self.layout.load(Ordering::Relaxed);
         if found != layout {
@@ -98,10 +99,8 @@ impl fmt::Display for HeaderError {
             }
             Self::Version { found, ours } => write!(
                 f,
-                "the partitions were made by tsumugi {}, and this program was built with {}: build \
-                 both from one source",
-                version_text(*found),
-                version_text(*ours)
+                "the partitions were made by tsumugi {found}, and this program was built with \
+                 tsumugi {ours}: build both from one source"
             ),
             Self::Layout { found, ours } => write!(
                 f,
@@ -129,25 +128,7 @@ pub(super) const fn digest(words: &[usize]) -> u64 {
     hash
 }
 
-fn version_text(version: u32) -> String {
-    format!("{}.{}.{}", version >> 20, version >> 10 & 0x3ff, version & 0x3ff)
-}
-
-const fn decimal(text: &str) -> u32 {
-    let (bytes, mut at, mut value) = (text.as_bytes(), 0, 0);
-    while at < bytes.len() {
-        value = value * 10 + (bytes[at] - b'0') as u32;
-        at += 1;
-    }
-    value
-}
-
 const MAGIC: u64 = u64::from_le_bytes(*b"tsumugi\x01");
-
-/// The release: ten bits for each part.
-const VERSION: u32 = decimal(env!("CARGO_PKG_VERSION_MAJOR")) << 20
-    | decimal(env!("CARGO_PKG_VERSION_MINOR")) << 10
-    | decimal(env!("CARGO_PKG_VERSION_PATCH"));
 
 #[cfg(test)]
 mod tests {
@@ -164,7 +145,7 @@ mod tests {
         assert_eq!(header.check(LocalRank(2), 4, 5), Err(place));
         let layout = HeaderError::Layout { found: 5, ours: 6 };
         assert_eq!(header.check(LocalRank(1), 4, 6), Err(layout));
-        header.version.store(2 << 20 | 3, Ordering::Relaxed);
+        header.version.store(2 << 12 | 3, Ordering::Relaxed);
         let message = header.check(LocalRank(1), 4, 6).unwrap_err().to_string();
         assert!(message.contains("tsumugi 2.0.3"), "{message}");
     }

@@ -203,7 +203,7 @@ impl Scheduler {
         // SAFETY: main has ended, and this function has its only handle.
         unsafe { SchedulerShared::release(slot) };
         drop(self);
-        outcome.unwrap_or_else(|panic| resume(panic))
+        outcome.unwrap_or_else(|error| resume(error.into_panic()))
     }
 
     /// Starts the last worker as a new thread: all ULTs run in the background

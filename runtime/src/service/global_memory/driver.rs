@@ -2,12 +2,14 @@
 
 use super::control::ControlRegions;
 use super::open;
-use super::open::{Missing, Open};
+use super::open::{Missing, Open, Woken};
 use super::tables::{MachineTables, PART_BYTES, machine};
 use crate::deadline::Deadline;
 use crate::death::DeathWatch;
 use crate::error::Error;
+use crate::host_operations::HostOperations;
 use crate::net::{JOINED_BYTES, Transport};
+use crate::panic;
 use crate::service::Service;
 use crate::service::am::RemoteOps;
 use std::fmt;
@@ -18,7 +20,6 @@ use tsumugi_core::backend::LoadStore;
 use tsumugi_core::mem::Rank;
 use tsumugi_core::mem::{LocalAddr, Region, RegionKey};
 use tsumugi_core::sync::Ordering;
-use tsumugi_core::wait::Waker;
 use tsumugi_gas::address::{GlobalAddr, Split};
 use tsumugi_gas::cache::{HazardPointers, TableCache};
 use tsumugi_gas::control::ControlShape;
@@ -41,6 +42,8 @@ pub struct GlobalDriver {
     pub(super) state: Mutex<DriverState>,
     pub(super) deadline: Deadline,
     pub(super) deaths: DeathWatch,
+    /// The operations of the rank that the ends of operations may end.
+    pub(super) host: Arc<HostOperations>,
 }
 
 /// The state under the lock.
@@ -61,7 +64,7 @@ pub type RetiredMemory = Box<dyn Send>;
 /// Actions that are to be done after the lock is released.
 #[derive(Default)]
 struct DueActions {
-    wakers: Vec<Waker>,
+    woken: Vec<Woken>,
     retired: Vec<RetiredMemory>,
 }
 
@@ -96,7 +99,7 @@ impl GlobalDriver {
         let shape = ControlShape::of(member.size(), colors);
         // Each region that there is room for has a name of its own, and can be
         // replaced several times before a name repeats.
-        let split = Split::fit(shape.ranks, colors, REGION_BYTES).map_err(Error::program)?;
+        let split = Split::fit(shape.ranks, colors, REGION_BYTES)?;
         let control = ControlRegions::new(member, transport.map(|transport| &**transport), shape)?;
         let remote_completion = transport.is_none_or(|transport| transport.remote_completion());
         let keeps_order = transport.is_some_and(|transport| transport.keeps_order(PART_BYTES));
@@ -124,6 +127,7 @@ impl GlobalDriver {
             }),
             deadline: Deadline::new(),
             deaths: DeathWatch::default(),
+            host: Arc::default(),
         })
     }
 
@@ -136,6 +140,11 @@ impl GlobalDriver {
     /// same.
     pub fn connect(&mut self, keys: Option<Box<[RegionKey]>>) {
         self.control.connect(keys);
+    }
+
+    /// Sets the operations of the rank that no engine carries out.
+    pub(crate) fn share_host(&mut self, host: &Arc<HostOperations>) {
+        self.host = host.clone();
     }
 
     /// The cache that lookups use.
@@ -227,7 +236,7 @@ impl GlobalDriver {
                 *event = self.post(out);
                 done += 1;
             }
-            due.settle();
+            due.settle(&self.host);
             done += told;
             if is_last {
                 // There may be more work.
@@ -325,7 +334,7 @@ impl DriverState {
     fn tell(&mut self, out: MachineOutput, due: &mut DueActions) {
         match out {
             MachineOutput::Ended { handle, result } => {
-                self.open.end(handle, result, &mut due.wakers)
+                self.open.end(handle, result, &mut due.woken)
             }
             MachineOutput::Retired(retired) => {
                 let at = self.retiring.iter().position(|(addr, _)| *addr == retired.addr);
@@ -340,7 +349,7 @@ impl DriverState {
                     let is_told = missing.rank == rank;
                     if is_told {
                         missing.result = Some(result);
-                        due.wakers.extend(missing.waker.take());
+                        due.woken.extend(missing.waker.take().map(Woken::Thread));
                     }
                     !is_told
                 });
@@ -350,9 +359,16 @@ impl DriverState {
 }
 
 impl DueActions {
-    fn settle(&mut self) {
+    fn settle(&mut self, host: &HostOperations) {
         self.retired.clear();
-        self.wakers.drain(..).for_each(Waker::wake);
+        for woken in self.woken.drain(..) {
+            match woken {
+                Woken::Thread(waker) => waker.wake(),
+                // A panic of a task's waker is not this thread's.
+                Woken::Task(waker) => _ = panic::contain("the waker of a future", || waker.wake()),
+                Woken::Host(tag) => _ = host.tables().completions().complete(tag, Ok(0)),
+            }
+        }
     }
 }
 
