@@ -187,11 +187,12 @@ pub(super) fn of_message(error: MessageError) -> c_int {
         MessageError::Truncated { .. } => TSUMUGI_ERROR_TRUNCATED,
         MessageError::Uneven { .. } => TSUMUGI_ERROR_LENGTH,
         MessageError::PeerLost { .. } => TSUMUGI_ERROR_LOST,
-        MessageError::Failed { .. } => TSUMUGI_ERROR_FAILED,
         MessageError::Cancelled => TSUMUGI_ERROR_CANCELLED,
         MessageError::Ended => TSUMUGI_ERROR_ENDED,
         MessageError::NoSuchRank { .. } => TSUMUGI_ERROR_RANK,
-        MessageError::TooMany { .. } | MessageError::NoContext => TSUMUGI_ERROR_CROWDED,
+        MessageError::TooMany { .. } => TSUMUGI_ERROR_CROWDED,
+        // The bytes could not be moved.
+        _ => TSUMUGI_ERROR_FAILED,
     };
     remember(code, error)
 }
@@ -212,6 +213,7 @@ pub(super) fn of_error(error: &Error) -> c_int {
             TSUMUGI_ERROR_LENGTH
         }
         Error::Coll(CollError::Addr(AddrError::PeerLost { .. })) => TSUMUGI_ERROR_LOST,
+        Error::Coll(CollError::NoContext) => TSUMUGI_ERROR_CROWDED,
         Error::OutOfMemory { .. } => TSUMUGI_ERROR_MEMORY,
         Error::Register(RegisterError::OutOfReach { .. }) => TSUMUGI_ERROR_REACH,
         Error::Register(_) | Error::Name(_) => TSUMUGI_ERROR_CROWDED,
