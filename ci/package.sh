@@ -1,10 +1,36 @@
 #!/usr/bin/env bash
 # Packages every crate as `cargo publish` would, and checks the README's program against
 # these packages: each file that a crate needs is in its package, and the program's lock file
-# names only packages that a build compiles. (`cargo publish --workspace --dry-run` also
+# names only packages that a build compiles. Also checks the licences of everything that is
+# built into a product or builds it: one of the alternatives must be in `allow` of deny.toml. (`cargo publish --workspace --dry-run` also
 # compiles each package by itself, which takes minutes.)
 set -euo pipefail
 cd "$(dirname "$0")/.."
+
+allowed=$(sed -n 's/^allow = \[\(.*\)\]$/\1/p' deny.toml | tr -d '",')
+cargo tree --locked --workspace --edges normal,build --prefix none --format '{p}|{l}' |
+    sed 's/ (\*)$//; s/ (.*|/|/; /^$/d' | sort -u | awk -F'|' -v allowed="$allowed" '
+    # The licences without parentheses: each AND of one alternative must be allowed.
+    function accepts(text,    choices, parts, i, j, fails) {
+        gsub("/", " OR ", text)
+        for (i = split(text, choices, " OR "); i > 0; i--) {
+            fails = 0
+            for (j = split(choices[i], parts, " AND "); j > 0; j--)
+                if (!(parts[j] in good)) fails = 1
+            if (!fails) return 1
+        }
+        return 0
+    }
+    BEGIN { for (i = split(allowed, names, " "); i > 0; i--) good[names[i]]; good["accepted"] }
+    {
+        text = $2
+        while (match(text, /\([^()]*\)/)) {
+            inner = accepts(substr(text, RSTART + 1, RLENGTH - 2)) ? "accepted" : "refused"
+            text = substr(text, 1, RSTART - 1) inner substr(text, RSTART + RLENGTH)
+        }
+        if (!accepts(text)) { print "package: the licence of " $1 " is not accepted: " $2; bad = 1 }
+    }
+    END { if (NR < 30) { print "package: only " NR " licences were read"; bad = 1 } exit bad }' >&2
 
 work=target/packages
 rm -rf "$work"

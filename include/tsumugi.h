@@ -18,6 +18,26 @@
  * where the source takes it again: take it in a function that is not inlined. A
  * ULT that is pinned to a worker stays on its thread, but other ULTs use that
  * thread while it is suspended. Nothing checks these rules in C.
+ *
+ * Contents. The constants and the types come first, then the functions, both in this
+ * order:
+ *
+ *   codes and reasons          tsumugi_error_text
+ *   schedulers, ULTs           tsumugi_scheduler_create, tsumugi_spawn
+ *   parking, locks, keys       tsumugi_park, tsumugi_mutex_create, tsumugi_key_create
+ *   other schedulers           tsumugi_wait_register
+ *   jobs, collectives          tsumugi_start, tsumugi_barrier
+ *   memory with an address     tsumugi_expose
+ *   gets, puts, atomics        tsumugi_get, tsumugi_put, tsumugi_atomic8
+ *   operations in progress     tsumugi_begin_copy
+ *   signals and waits          tsumugi_put_signal, tsumugi_wait_until
+ *   the private heap           tsumugi_malloc
+ *   messages                   tsumugi_comm_open, tsumugi_send, tsumugi_isend
+ *   active messages            tsumugi_handler, tsumugi_call
+ *   locks of all ranks         tsumugi_rank_lock_create
+ *   windows                    tsumugi_window_create, tsumugi_window_lock
+ *   the global heap            tsumugi_heap_create
+ *   arrays of all ranks        tsumugi_array_create, tsumugi_array_checkout
  */
 
 #ifndef TSUMUGI_H
@@ -26,6 +46,27 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/**
+ * The first number of the header's version.
+ */
+#define TSUMUGI_VERSION_MAJOR 0
+
+/**
+ * The second number; before version 1.0, another one may be another interface.
+ */
+#define TSUMUGI_VERSION_MINOR 1
+
+/**
+ * The third number.
+ */
+#define TSUMUGI_VERSION_PATCH 0
+
+/**
+ * All three numbers as one, which grows with each version:
+ * `major * 10000 + minor * 100 + patch`.
+ */
+#define TSUMUGI_VERSION 100
 
 /**
  * The call has succeeded.
@@ -79,7 +120,8 @@
 #define TSUMUGI_ERROR_RUNNING -9
 
 /**
- * The scheduler has ended, or ended before the ULT did.
+ * The scheduler has ended, or ended before the ULT did; the object of the handle has
+ * ended, or the rank has.
  */
 #define TSUMUGI_ERROR_ENDED -10
 
@@ -109,7 +151,8 @@
 #define TSUMUGI_ERROR_NOT_LOCKED -15
 
 /**
- * There are too many foreign schedulers, or too many regions.
+ * There are too many foreign schedulers, regions, messages in progress or
+ * communicators.
  */
 #define TSUMUGI_ERROR_CROWDED -16
 
@@ -162,6 +205,41 @@
  * Other ranks cannot reach the memory, or it has no global address.
  */
 #define TSUMUGI_ERROR_REACH -26
+
+/**
+ * The job has no such rank.
+ */
+#define TSUMUGI_ERROR_RANK -27
+
+/**
+ * The message or the answer is longer than the room for it; its beginning is there.
+ */
+#define TSUMUGI_ERROR_TRUNCATED -28
+
+/**
+ * The length is more than the call can carry, or differs from that of another rank.
+ */
+#define TSUMUGI_ERROR_LENGTH -29
+
+/**
+ * The handler of the other rank has failed, or the bytes could not be moved.
+ */
+#define TSUMUGI_ERROR_FAILED -30
+
+/**
+ * The rank has no handler of this number.
+ */
+#define TSUMUGI_ERROR_HANDLER -31
+
+/**
+ * The value is none of those that the parameter can have.
+ */
+#define TSUMUGI_ERROR_VALUE -32
+
+/**
+ * A hold or a checkout of this rank excludes the new one.
+ */
+#define TSUMUGI_ERROR_HELD -33
 
 /**
  * Whenever the ULT becomes ready, it runs before other ready ULTs.
@@ -225,9 +303,200 @@
 #define TSUMUGI_ATOMIC_SWAP 4
 
 /**
+ * The signal sets the word to its value.
+ */
+#define TSUMUGI_SIGNAL_SET 0
+
+/**
+ * The signal adds its value to the word, wrapping.
+ */
+#define TSUMUGI_SIGNAL_ADD 1
+
+/**
+ * The wait ends when the word equals the value.
+ */
+#define TSUMUGI_UNTIL_EQUAL 0
+
+/**
+ * The wait ends when the word no longer equals the value.
+ */
+#define TSUMUGI_UNTIL_NOT_EQUAL 1
+
+/**
+ * The wait ends when the word, as a count that wraps, has reached the value.
+ */
+#define TSUMUGI_UNTIL_AT_LEAST 2
+
+/**
+ * The wait ends when one of the bits of the value is set in the word.
+ */
+#define TSUMUGI_UNTIL_ANY_BIT 3
+
+/**
+ * In place of a source: a message from any rank.
+ */
+#define TSUMUGI_ANY_SOURCE -1
+
+/**
+ * In place of a tag: a message with any tag.
+ */
+#define TSUMUGI_ANY_TAG -1
+
+/**
+ * The number of bytes that an answer can have.
+ */
+#define TSUMUGI_ANSWER_BYTES_MAX 224
+
+/**
+ * Each hold excludes all others, first come, first served.
+ */
+#define TSUMUGI_RANK_LOCK_MUTEX 0
+
+/**
+ * Readers wait for a writer that holds the lock, writers for all readers. Writers may
+ * starve.
+ */
+#define TSUMUGI_RANK_LOCK_READERS 1
+
+/**
+ * Phases: a reader waits for one writer at most, a writer for the readers that came
+ * before it and for the writers before it.
+ */
+#define TSUMUGI_RANK_LOCK_NEUTRAL 2
+
+/**
+ * A writer that waits behind another has the lock before any reader. Readers may
+ * starve.
+ */
+#define TSUMUGI_RANK_LOCK_WRITERS 3
+
+/**
+ * Together with other shared holds; of a `TSUMUGI_RANK_LOCK_MUTEX` exclusively.
+ */
+#define TSUMUGI_SHARED 0
+
+/**
+ * Alone.
+ */
+#define TSUMUGI_EXCLUSIVE 1
+
+/**
+ * The locks of a window are those of `TSUMUGI_WINDOW_EACH` up to 16 ranks, and those of
+ * `TSUMUGI_WINDOW_TREE` beyond.
+ */
+#define TSUMUGI_WINDOW_DEFAULT 0
+
+/**
+ * A lock for each target; a hold of all targets takes all of them.
+ */
+#define TSUMUGI_WINDOW_EACH 1
+
+/**
+ * A lock for each target, and a tree over the nodes for holds of all targets.
+ */
+#define TSUMUGI_WINDOW_TREE 2
+
+/**
+ * One lock for the window; for comparison.
+ */
+#define TSUMUGI_WINDOW_GLOBAL 3
+
+/**
+ * A word for holds of all targets, and one for each target; for comparison.
+ */
+#define TSUMUGI_WINDOW_TWO_LEVEL 4
+
+/**
+ * Contiguous runs of pages: rank 0 has the first run.
+ */
+#define TSUMUGI_ARRAY_BLOCK 0
+
+/**
+ * One page after the other, rank by rank.
+ */
+#define TSUMUGI_ARRAY_CYCLIC 1
+
+/**
+ * Ranks find pages by remote reads, writes and atomics alone.
+ */
+#define TSUMUGI_ARRAY_ATOMICS 0
+
+/**
+ * The same, by the network device, where there is one that can.
+ */
+#define TSUMUGI_ARRAY_DEVICE 1
+
+/**
+ * The home of a page answers messages; for comparison, and for up to 64 ranks.
+ */
+#define TSUMUGI_ARRAY_MESSAGES 2
+
+/**
+ * The elements are read.
+ */
+#define TSUMUGI_CHECKOUT_READ 0
+
+/**
+ * All elements are written. Their old values are not fetched: an element that the
+ * program does not write then has an arbitrary value, in the array, too.
+ */
+#define TSUMUGI_CHECKOUT_WRITE 1
+
+/**
+ * The elements are read and written.
+ */
+#define TSUMUGI_CHECKOUT_READ_WRITE 2
+
+/**
+ * An array over all ranks. Accesses to one element of 1, 2, 4 or 8 bytes are
+ * linearizable, whichever rank owns its page; a larger element may be seen half
+ * written. Any thread and any ULT may use it.
+ */
+struct tsumugi_array;
+
+/**
+ * Elements that are lent to the program until `tsumugi_checkin`. It belongs to no
+ * thread.
+ */
+struct tsumugi_checkout;
+
+/**
+ * A communicator: a message that is sent through it can only be received through the
+ * same communicator of another rank, so the messages of one part of a program do not
+ * mix with those of another. Messages from one rank to another through one
+ * communicator are received in the order in which they were sent, as far as they match
+ * the receives. Any thread and any ULT may use it.
+ */
+struct tsumugi_comm;
+
+/**
  * A condition variable, used with a mutex.
  */
 struct tsumugi_condvar;
+
+/**
+ * An access epoch: the memory of some ranks is open to this rank, until it completes.
+ * The handle lives until `tsumugi_epoch_complete`.
+ */
+struct tsumugi_epoch;
+
+/**
+ * An exposure epoch: this rank's memory is open to some ranks, until they have
+ * completed. The handle lives until `tsumugi_exposure_wait`.
+ */
+struct tsumugi_exposure;
+
+/**
+ * A heap on every rank, from which any rank allocates. Any thread and any ULT may use
+ * it. A rank's part lives as long as the rank has the handle.
+ */
+struct tsumugi_heap;
+
+/**
+ * A lock on one target of a window or on all of them. The handle lives until
+ * `tsumugi_hold_release`.
+ */
+struct tsumugi_hold;
 
 /**
  * This process as a rank of its job, with the global memory of all ranks. Any
@@ -242,6 +511,16 @@ struct tsumugi_job;
 struct tsumugi_key;
 
 /**
+ * A latch: a count that goes down to 0, once.
+ */
+struct tsumugi_latch;
+
+/**
+ * A meeting point of a fixed number of ULTs or OS threads, for repeated use.
+ */
+struct tsumugi_meeting;
+
+/**
  * A mutual exclusion lock, first come, first served, for ULTs, foreign tasks and
  * OS threads alike. It may be unlocked on another OS thread than it was locked on.
  */
@@ -251,6 +530,13 @@ struct tsumugi_mutex;
  * An operation that was begun; the handle lives until a wait or a let-go ends it.
  */
 struct tsumugi_operation;
+
+/**
+ * A lock for the threads and ULTs of all ranks. Without contention a shared hold is
+ * one fetch-and-add, and its end another. A waiter sleeps until the holder in front
+ * of it writes a word of the waiter's own memory.
+ */
+struct tsumugi_rank_lock;
 
 /**
  * Memory of this rank that has a global address.
@@ -263,10 +549,24 @@ struct tsumugi_region;
 struct tsumugi_registration;
 
 /**
+ * A lock that many threads may have for reading, or one for writing; first come, first
+ * served.
+ */
+struct tsumugi_rwlock;
+ * A message that was begun; the handle lives until a wait or a test ends it.
+ */
+struct tsumugi_request;
+
+/**
  * A scheduler: workers and their ULTs. A process may have any number of
  * schedulers.
  */
 struct tsumugi_scheduler;
+
+/**
+ * A number of permits, handed out first come, first served.
+ */
+struct tsumugi_semaphore;
 
 /**
  * The right to join a ULT, once.
@@ -279,6 +579,12 @@ struct tsumugi_ult;
  * without a reason.
  */
 struct tsumugi_unparker;
+
+/**
+ * An array of bytes on every rank, all of the same length, and its locks. Any thread
+ * and any ULT may use it.
+ */
+struct tsumugi_window;
 
 /**
  * The configuration of a scheduler; zero in a member is its default.
@@ -355,6 +661,16 @@ struct tsumugi_id {
 };
 
 /**
+ * Whether an initialization was done. All bytes zero: it was not.
+ */
+struct tsumugi_once {
+  /**
+   * The library's own.
+   */
+  uint32_t state;
+};
+
+/**
  * How the tasks of another scheduler sleep. A blocking call of this library parks
  * the calling task, and its scheduler may run other tasks meanwhile.
  *
@@ -399,9 +715,92 @@ struct tsumugi_wait {
  */
 typedef uint64_t tsumugi_addr;
 
+/**
+ * A message that has come.
+ */
+struct tsumugi_received {
+  /**
+   * The rank that sent it.
+   */
+  uint32_t source;
+  /**
+   * Its tag.
+   */
+  uint32_t tag;
+  /**
+   * Its length, also where that is more than the room for it.
+   */
+  size_t bytes;
+};
+
+/**
+ * A function for the messages of a number: `from` is the rank of the caller, `bytes` the
+ * message, `answer` has room for `TSUMUGI_ANSWER_BYTES_MAX` bytes. Returns the number
+ * of bytes of the answer; a larger number is a failure, of which the caller is told.
+ * `bytes` and `answer` are valid until the function returns.
+ */
+typedef size_t (*tsumugi_handler_function)(void *arg,
+                                           uint32_t from,
+                                           const void *bytes,
+                                           size_t count,
+                                           void *answer);
+
+/**
+ * The shape of an array.
+ */
+struct tsumugi_array_options {
+  /**
+   * `sizeof(struct tsumugi_array_options)`.
+   */
+  size_t size;
+  /**
+   * The number of elements.
+   */
+  size_t len;
+  /**
+   * The bytes of an element.
+   */
+  size_t element_bytes;
+  /**
+   * The number of elements in a page; 0: as many as fit in 4 KiB.
+   */
+  size_t page_len;
+  /**
+   * Bytes of the pages of which a rank keeps copies for checkouts; 0: 16 MiB.
+   */
+  size_t cached_bytes;
+  /**
+   * The number of pages of which a rank knows the owners; 0: 1,024.
+   */
+  uint32_t known;
+  /**
+   * The number of pages that a rank can own at a time; 0: all of them.
+   */
+  uint32_t room;
+  /**
+   * Which rank has which page at first: `TSUMUGI_ARRAY_BLOCK`, `TSUMUGI_ARRAY_CYCLIC`.
+   */
+  uint32_t first;
+  /**
+   * How ranks find pages: `TSUMUGI_ARRAY_ATOMICS` and the others.
+   */
+  uint32_t directory;
+};
+
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
+
+/**
+ * The version of the library with which the program runs, as `TSUMUGI_VERSION` is
+ * that of the header with which it was compiled. Wait-free.
+ */
+uint32_t tsumugi_version(void);
+
+/**
+ * The version of the library as a text, such as "0.1.0"; never freed. Wait-free.
+ */
+const char *tsumugi_version_text(void);
 
 /**
  * The meaning of a code, as a sentence without a full stop; for any other number,
@@ -412,7 +811,9 @@ const char *tsumugi_error_text(int code);
 /**
  * The reason of the last failure of this OS thread that has one: a sentence that
  * names the object of the failure; empty if there was none. A failure without a
- * reason (such as NULL) leaves the string as it was: its code says all. The string
+ * reason (such as FLAGS) leaves the string as it was: its code says all. From the
+ * signals on in this header, each failure has a reason, which names the argument
+ * that was NULL, the handle that has ended, or the value that was wrong. The string
  * is valid until the next call of this OS thread that fails.
  */
 const char *tsumugi_reason(void);
@@ -460,6 +861,34 @@ int tsumugi_scheduler_run(struct tsumugi_scheduler *scheduler,
  * `scheduler` is a live scheduler.
  */
 int tsumugi_scheduler_start(struct tsumugi_scheduler *scheduler);
+
+/**
+ * Makes the caller a ULT of the scheduler, on the stack that it has, and its OS thread
+ * the last worker: a program's `main` can spawn and wait as any ULT. From then on each
+ * call that suspends may continue the caller on another OS thread, until it leaves.
+ * Suspends the caller.
+ *
+ * Errors: RUNNING (all workers run, or the caller is a ULT already), ENDED, UNSUPPORTED
+ * (on another system than Linux on x86-64, or under a sanitizer), NULL.
+ *
+ * # Safety
+ *
+ * `scheduler` is a live scheduler.
+ */
+int tsumugi_scheduler_enter(struct tsumugi_scheduler *scheduler);
+
+/**
+ * Ends a scheduler that the caller has entered: the caller is an ordinary thread again,
+ * the one that has entered. ULTs that have not ended are cut off. Blocks until all
+ * workers have stopped.
+ *
+ * Errors: NO_ULT (the caller is not the ULT that has entered), NULL.
+ *
+ * # Safety
+ *
+ * `scheduler` is a live scheduler.
+ */
+int tsumugi_scheduler_leave(struct tsumugi_scheduler *scheduler);
 
 /**
  * Ends a scheduler and frees it. ULTs that have not ended are cut off, and joins
@@ -613,6 +1042,28 @@ int tsumugi_yield_to(const struct tsumugi_ult *ult);
  * `call(arg)` is sound on this thread.
  */
 int tsumugi_on_os_stack(void (*call)(void*), void *arg);
+
+/**
+ * The number of the worker that the calling ULT is on, from 0. It may be another one
+ * after each call that suspends the ULT, unless the ULT is pinned. Wait-free.
+ *
+ * Errors: NO_ULT, NULL.
+ *
+ * # Safety
+ *
+ * `out` is valid for a write.
+ */
+int tsumugi_worker_number(size_t *out);
+
+/**
+ * How many workers a scheduler has, or the caller's scheduler if that is NULL; 0 if the
+ * caller is no ULT. Wait-free.
+ *
+ * # Safety
+ *
+ * `scheduler` is NULL or a live scheduler.
+ */
+size_t tsumugi_worker_count(const struct tsumugi_scheduler *scheduler);
 
 /**
  * Sleeps until another thread unparks the caller. An unpark that came before the
@@ -812,6 +1263,381 @@ int tsumugi_condvar_notify_one(struct tsumugi_condvar *condvar);
  * `condvar` is a live condition variable.
  */
 int tsumugi_condvar_notify_all(struct tsumugi_condvar *condvar);
+
+/**
+ * Makes a reader-writer lock that is free.
+ *
+ * Errors: NULL.
+ *
+ * # Safety
+ *
+ * `out` is valid for a write.
+ */
+int tsumugi_rwlock_create(struct tsumugi_rwlock **out);
+
+/**
+ * Frees a reader-writer lock. NULL is allowed.
+ *
+ * # Safety
+ *
+ * `rwlock` is NULL or a live reader-writer lock; no thread uses it any more.
+ */
+void tsumugi_rwlock_destroy(struct tsumugi_rwlock *rwlock);
+
+/**
+ * Locks for reading. Blocks.
+ *
+ * Errors: NULL.
+ *
+ * # Safety
+ *
+ * `rwlock` is a live reader-writer lock.
+ */
+int tsumugi_rwlock_read(const struct tsumugi_rwlock *rwlock);
+
+/**
+ * Locks for reading, within a time limit. Blocks.
+ *
+ * Errors: TIMED_OUT, CANCELLED, NULL.
+ *
+ * # Safety
+ *
+ * `rwlock` is a live reader-writer lock.
+ */
+int tsumugi_rwlock_read_within(const struct tsumugi_rwlock *rwlock,
+                               uint64_t limit_ns,
+                               bool is_cancellable);
+
+/**
+ * Locks for reading if that needs no waiting. Never waits.
+ *
+ * Errors: BUSY, NULL.
+ *
+ * # Safety
+ *
+ * `rwlock` is a live reader-writer lock.
+ */
+int tsumugi_rwlock_try_read(const struct tsumugi_rwlock *rwlock);
+
+/**
+ * Unlocks a lock that the caller has for reading. Never waits.
+ *
+ * Errors: NULL.
+ *
+ * # Safety
+ *
+ * The caller has `rwlock` for reading.
+ */
+int tsumugi_rwlock_unlock_read(const struct tsumugi_rwlock *rwlock);
+
+/**
+ * Locks for writing. Blocks.
+ *
+ * Errors: NULL.
+ *
+ * # Safety
+ *
+ * `rwlock` is a live reader-writer lock.
+ */
+int tsumugi_rwlock_write(const struct tsumugi_rwlock *rwlock);
+
+/**
+ * Locks for writing, within a time limit. Blocks.
+ *
+ * Errors: TIMED_OUT, CANCELLED, NULL.
+ *
+ * # Safety
+ *
+ * `rwlock` is a live reader-writer lock.
+ */
+int tsumugi_rwlock_write_within(const struct tsumugi_rwlock *rwlock,
+                                uint64_t limit_ns,
+                                bool is_cancellable);
+
+/**
+ * Locks for writing if that needs no waiting. Never waits.
+ *
+ * Errors: BUSY, NULL.
+ *
+ * # Safety
+ *
+ * `rwlock` is a live reader-writer lock.
+ */
+int tsumugi_rwlock_try_write(const struct tsumugi_rwlock *rwlock);
+
+/**
+ * Unlocks a lock that the caller has for writing. Never waits.
+ *
+ * Errors: NULL.
+ *
+ * # Safety
+ *
+ * The caller has `rwlock` for writing.
+ */
+int tsumugi_rwlock_unlock_write(const struct tsumugi_rwlock *rwlock);
+
+/**
+ * Makes a semaphore with `permits` free permits.
+ *
+ * Errors: NULL.
+ *
+ * # Safety
+ *
+ * `out` is valid for a write.
+ */
+int tsumugi_semaphore_create(size_t permits, struct tsumugi_semaphore **out);
+
+/**
+ * Frees a semaphore. NULL is allowed.
+ *
+ * # Safety
+ *
+ * `semaphore` is NULL or a live semaphore; no thread uses it any more.
+ */
+void tsumugi_semaphore_destroy(struct tsumugi_semaphore *semaphore);
+
+/**
+ * Takes `count` permits; the caller sleeps until it is its turn. Blocks.
+ *
+ * Errors: NULL.
+ *
+ * # Safety
+ *
+ * `semaphore` is a live semaphore.
+ */
+int tsumugi_semaphore_acquire(const struct tsumugi_semaphore *semaphore, size_t count);
+
+/**
+ * Takes `count` permits within a time limit. Blocks.
+ *
+ * Errors: TIMED_OUT, CANCELLED (no permit was taken), NULL.
+ *
+ * # Safety
+ *
+ * `semaphore` is a live semaphore.
+ */
+int tsumugi_semaphore_acquire_within(const struct tsumugi_semaphore *semaphore,
+                                     size_t count,
+                                     uint64_t limit_ns,
+                                     bool is_cancellable);
+
+/**
+ * Takes `count` permits if that needs no waiting. Never waits.
+ *
+ * Errors: BUSY, NULL.
+ *
+ * # Safety
+ *
+ * `semaphore` is a live semaphore.
+ */
+int tsumugi_semaphore_try_acquire(const struct tsumugi_semaphore *semaphore,
+                                  size_t count);
+
+/**
+ * Gives `count` permits back, or adds new ones. Never waits.
+ *
+ * Errors: NULL.
+ *
+ * # Safety
+ *
+ * `semaphore` is a live semaphore.
+ */
+int tsumugi_semaphore_release(const struct tsumugi_semaphore *semaphore, size_t count);
+
+/**
+ * Makes a latch for `count` events.
+ *
+ * Errors: NULL.
+ *
+ * # Safety
+ *
+ * `out` is valid for a write.
+ */
+int tsumugi_latch_create(size_t count, struct tsumugi_latch **out);
+
+/**
+ * Frees a latch. NULL is allowed.
+ *
+ * # Safety
+ *
+ * `latch` is NULL or a live latch; no thread uses it any more.
+ */
+void tsumugi_latch_destroy(struct tsumugi_latch *latch);
+
+/**
+ * Counts `by` events; at 0 all waiters continue. Never waits.
+ *
+ * Errors: NULL.
+ *
+ * # Safety
+ *
+ * `latch` is a live latch, whose count is at least `by`.
+ */
+int tsumugi_latch_count_down(const struct tsumugi_latch *latch, size_t by);
+
+/**
+ * Waits until the count is 0, within a time limit. Blocks.
+ *
+ * Errors: TIMED_OUT, CANCELLED, NULL.
+ *
+ * # Safety
+ *
+ * `latch` is a live latch.
+ */
+int tsumugi_latch_wait_within(const struct tsumugi_latch *latch,
+                              uint64_t limit_ns,
+                              bool is_cancellable);
+
+/**
+ * Waits until the count is 0. Blocks.
+ *
+ * Errors: NULL.
+ *
+ * # Safety
+ *
+ * `latch` is a live latch.
+ */
+int tsumugi_latch_wait(const struct tsumugi_latch *latch);
+
+/**
+ * Makes a meeting point for `members`; 0 counts as 1.
+ *
+ * Errors: NULL.
+ *
+ * # Safety
+ *
+ * `out` is valid for a write.
+ */
+int tsumugi_meeting_create(size_t members, struct tsumugi_meeting **out);
+
+/**
+ * Frees a meeting point. NULL is allowed.
+ *
+ * # Safety
+ *
+ * `meeting` is NULL or a live meeting point; no thread uses it any more.
+ */
+void tsumugi_meeting_destroy(struct tsumugi_meeting *meeting);
+
+/**
+ * Waits until all members have arrived. Writes to `is_last`, unless it is NULL, whether
+ * the caller arrived last, which one member did. Blocks.
+ *
+ * Errors: NULL.
+ *
+ * # Safety
+ *
+ * `meeting` is a live meeting point; `is_last` is NULL or valid for a write.
+ */
+int tsumugi_meeting_wait(const struct tsumugi_meeting *meeting, bool *is_last);
+
+/**
+ * Waits as `tsumugi_meeting_wait`, within a time limit.
+ *
+ * Errors: TIMED_OUT, CANCELLED (the caller has not arrived), NULL.
+ *
+ * # Safety
+ *
+ * As for `tsumugi_meeting_wait`.
+ */
+int tsumugi_meeting_wait_within(const struct tsumugi_meeting *meeting,
+                                uint64_t limit_ns,
+                                bool is_cancellable,
+                                bool *is_last);
+
+/**
+ * Calls `init(arg)` if no thread has by this `once`, and returns when such a call is
+ * over. Blocks.
+ *
+ * Errors: NULL.
+ *
+ * # Safety
+ *
+ * `once` is zero at first, and used by this function only; `init(arg)` may be called.
+ */
+int tsumugi_once_call(struct tsumugi_once *once, void (*init)(void*), void *arg);
+
+/**
+ * Fills a word: the threads that wait for that continue. Never waits.
+ *
+ * Errors: NULL.
+ *
+ * # Safety
+ *
+ * `word` is not NULL.
+ */
+int tsumugi_word_fill(uint64_t *word);
+
+/**
+ * Empties a word: the threads that wait for that continue.
+ *
+ * Errors: NULL.
+ *
+ * # Safety
+ *
+ * `word` is not NULL.
+ */
+int tsumugi_word_empty(uint64_t *word);
+
+/**
+ * Whether a word is full.
+ */
+bool tsumugi_word_is_full(const uint64_t *word);
+
+/**
+ * Writes a word and fills it, whatever it was.
+ *
+ * Errors: NULL.
+ *
+ * # Safety
+ *
+ * `word` is valid for a write.
+ */
+int tsumugi_word_write(uint64_t *word, uint64_t value);
+
+/**
+ * Waits until a word is empty, writes it, and fills it. Blocks.
+ *
+ * Errors: NULL.
+ *
+ * # Safety
+ *
+ * `word` is valid for a write.
+ */
+int tsumugi_word_write_empty(uint64_t *word, uint64_t value);
+
+/**
+ * Waits until a word is full, writes it, and leaves it full. Blocks.
+ *
+ * Errors: NULL.
+ *
+ * # Safety
+ *
+ * `word` is valid for a write.
+ */
+int tsumugi_word_write_full(uint64_t *word, uint64_t value);
+
+/**
+ * Waits until a word is full, reads it, and leaves it full. Blocks.
+ *
+ * Errors: NULL.
+ *
+ * # Safety
+ *
+ * `word` is valid for a read, `value` for a write.
+ */
+int tsumugi_word_read(const uint64_t *word, uint64_t *value);
+
+/**
+ * Waits until a word is full, reads it, and empties it. Blocks.
+ *
+ * Errors: NULL.
+ *
+ * # Safety
+ *
+ * `word` is valid for a read, `value` for a write.
+ */
+int tsumugi_word_take(uint64_t *word, uint64_t *value);
 
 /**
  * Makes a key. When a ULT ends that has a value other than NULL under the key,
@@ -1363,6 +2189,1167 @@ int tsumugi_flush(const struct tsumugi_job *job, uint32_t rank);
  * `job` is a live job.
  */
 int tsumugi_flush_all(const struct tsumugi_job *job);
+
+/**
+ * Writes `bytes` bytes at `to`, then changes the 8-byte word at `word`, of the same
+ * or another rank, by `signal` (`TSUMUGI_SIGNAL_*`) with `value`, and wakes the
+ * threads that wait for it: a thread that sees the signal sees the bytes. Blocks;
+ * wait-free between ranks of a node.
+ *
+ * Errors: VALUE (of `signal`), NULL; NOWHERE, STALE, RANGE, READ_ONLY and LOST of
+ * the bytes (then the word is unchanged) and of the word, and UNALIGNED of the word
+ * (then the bytes have landed).
+ *
+ * # Safety
+ *
+ * `job` is a live job; `from` is valid for a read of `bytes` bytes.
+ */
+int tsumugi_put_signal(const struct tsumugi_job *job,
+                       tsumugi_addr to,
+                       const void *from,
+                       size_t bytes,
+                       tsumugi_addr word,
+                       int signal,
+                       uint64_t value);
+
+/**
+ * Changes the 8-byte word at `word` by `signal` (`TSUMUGI_SIGNAL_*`) with `value`, and
+ * wakes the threads that wait for it. Writes the old value to `old`, unless `old` is
+ * NULL. Blocks; wait-free between ranks of a node.
+ *
+ * Errors: NOWHERE, STALE, RANGE, UNALIGNED, READ_ONLY, LOST, VALUE (of `signal`),
+ * NULL.
+ *
+ * # Safety
+ *
+ * `job` is a live job; `old` is NULL or valid for a write.
+ */
+int tsumugi_signal(const struct tsumugi_job *job,
+                   tsumugi_addr word,
+                   int signal,
+                   uint64_t value,
+                   uint64_t *old);
+
+/**
+ * Waits until the 8-byte word at `word`, which is this rank's own memory, satisfies
+ * the condition `until` (`TSUMUGI_UNTIL_*`) with `value`, by a signal of any rank.
+ * Writes the word that did to `found`, unless `found` is NULL. The caller sleeps
+ * meanwhile. Changes by plain puts and atomics are seen, but do not wake a waiter.
+ * The memory must stay registered during the call. Blocks.
+ *
+ * Errors: LOST (a rank has died while the word did not satisfy the condition),
+ * ELSEWHERE (the word is another rank's), NOWHERE, STALE, RANGE, UNALIGNED, VALUE
+ * (of `until`), NULL.
+ *
+ * # Safety
+ *
+ * `job` is a live job; `found` is NULL or valid for a write.
+ */
+int tsumugi_wait_until(const struct tsumugi_job *job,
+                       tsumugi_addr word,
+                       int until,
+                       uint64_t value,
+                       uint64_t *found);
+
+/**
+ * Waits as `tsumugi_wait_until` does, for `limit_ns` nanoseconds at most
+ * (`TSUMUGI_FOREVER`: no limit).
+ *
+ * Errors: TIMED_OUT, and those of `tsumugi_wait_until`.
+ *
+ * # Safety
+ *
+ * As for `tsumugi_wait_until`.
+ */
+int tsumugi_wait_until_within(const struct tsumugi_job *job,
+                              tsumugi_addr word,
+                              int until,
+                              uint64_t value,
+                              uint64_t limit_ns,
+                              uint64_t *found);
+
+/**
+ * Allocates `bytes` bytes in this rank's partition, aligned to 16, from which a
+ * message is copied once. If the heap is full (`TSUMUGI_HEAP_BYTES`), or if the process is
+ * not a rank, the system allocates them. NULL if the system has no memory either.
+ * Never waits for another rank.
+ */
+void *tsumugi_malloc(size_t bytes);
+
+/**
+ * Allocates `count` zero values of `bytes` bytes each, as `tsumugi_malloc` does. NULL
+ * also if the product is no number of bytes.
+ */
+void *tsumugi_calloc(size_t count, size_t bytes);
+
+/**
+ * Makes the block `bytes` bytes long, at the same or another place, and returns it;
+ * its bytes stay as they are, as far as they fit. A NULL `block` is a new block. If
+ * there is no memory, returns NULL, and the block stays as it is.
+ *
+ * # Safety
+ *
+ * `block` is NULL, or is a block of one of these functions that was not freed; no
+ * thread uses it meanwhile.
+ */
+void *tsumugi_realloc(void *block, size_t bytes);
+
+/**
+ * Frees a block of `tsumugi_malloc`, `tsumugi_calloc`, `tsumugi_realloc` or
+ * `tsumugi_recv_whole`. NULL is allowed. Never waits.
+ *
+ * # Safety
+ *
+ * `block` is NULL, or is a block of one of these functions that was not freed; no
+ * thread uses it any more.
+ */
+void tsumugi_free(void *block);
+
+/**
+ * The communicator that exists from the start. Wait-free.
+ *
+ * Errors: NULL.
+ *
+ * # Safety
+ *
+ * `job` is a live job; `out` is valid for a write.
+ */
+int tsumugi_comm_open(const struct tsumugi_job *job, struct tsumugi_comm **out);
+
+/**
+ * Makes a new communicator for a part of the program. All ranks must call it. Blocks.
+ *
+ * Errors: CROWDED (the job has made 65,535 communicators; a number is not used again),
+ * LOST, JOB, ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `comm` is a communicator; `out` is valid for a write.
+ */
+int tsumugi_comm_duplicate(const struct tsumugi_comm *comm, struct tsumugi_comm **out);
+
+/**
+ * Ends the handle of a communicator; requests that were begun through it go on. Never
+ * waits.
+ *
+ * Errors: ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `comm` is a communicator; no thread uses it any more.
+ */
+int tsumugi_comm_close(struct tsumugi_comm *comm);
+
+/**
+ * Sends `bytes` bytes to the rank `to`. Returns when the bytes may be changed again:
+ * at once for short messages, and for long ones when the other rank has taken them.
+ * Blocks.
+ *
+ * Errors: RANK, LOST, CROWDED (this rank has 4,096 messages in progress), FAILED,
+ * ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `comm` is a communicator; `from` is valid for a read of `bytes` bytes.
+ */
+int tsumugi_send(const struct tsumugi_comm *comm,
+                 uint32_t to,
+                 uint32_t tag,
+                 const void *from,
+                 size_t bytes);
+
+/**
+ * Waits for a message from `source` (a rank, or `TSUMUGI_ANY_SOURCE`) with `tag` (a
+ * tag of 32 bits, or `TSUMUGI_ANY_TAG`), and copies it to `into`, which has room for
+ * `room` bytes. Writes what has come to `received`, unless that is NULL. Blocks.
+ *
+ * Errors: TRUNCATED (the message is longer than the room, which has its beginning; the
+ * rest is lost; `received` is written), RANK, VALUE (of `tag`), LOST (the source of the
+ * receive, or the sender of the message, has died), CROWDED, FAILED, ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `comm` is a communicator; `into` is valid for a write of `room` bytes; `received` is
+ * NULL or valid for a write.
+ */
+int tsumugi_recv(const struct tsumugi_comm *comm,
+                 int64_t source,
+                 int64_t tag,
+                 void *into,
+                 size_t room,
+                 struct tsumugi_received *received);
+
+/**
+ * Waits for a message of any length, as `tsumugi_recv` does, and writes the address of
+ * its bytes to `data`: a block that `tsumugi_free` frees, also if the message has no
+ * bytes. Blocks.
+ *
+ * Errors: MEMORY (the message stays), and those of `tsumugi_recv` but TRUNCATED.
+ *
+ * # Safety
+ *
+ * `comm` is a communicator; `data` is valid for a write; `received` is NULL or valid
+ * for a write.
+ */
+int tsumugi_recv_whole(const struct tsumugi_comm *comm,
+                       int64_t source,
+                       int64_t tag,
+                       void **data,
+                       struct tsumugi_received *received);
+
+/**
+ * Sends and receives at the same time, as `tsumugi_send` and `tsumugi_recv` do, so that
+ * ranks that exchange messages cannot deadlock. Blocks.
+ *
+ * Errors: those of `tsumugi_send` and of `tsumugi_recv`; both have ended then.
+ *
+ * # Safety
+ *
+ * As for `tsumugi_send` and `tsumugi_recv`; the two memories do not overlap.
+ */
+int tsumugi_send_recv(const struct tsumugi_comm *comm,
+                      uint32_t to,
+                      uint32_t send_tag,
+                      const void *from,
+                      size_t bytes,
+                      int64_t source,
+                      int64_t recv_tag,
+                      void *into,
+                      size_t room,
+                      struct tsumugi_received *received);
+
+/**
+ * Waits until there is a message that matches, as for `tsumugi_recv`, and writes its
+ * source, tag and length to `found`, without receiving it. Another thread may receive
+ * it. Blocks.
+ *
+ * Errors: RANK, VALUE (of `tag`), LOST, ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `comm` is a communicator; `found` is NULL or valid for a write.
+ */
+int tsumugi_probe(const struct tsumugi_comm *comm,
+                  int64_t source,
+                  int64_t tag,
+                  struct tsumugi_received *found);
+
+/**
+ * Writes to `is_there` whether there is a message that matches, as for `tsumugi_recv`,
+ * and its source, tag and length to `found` if there is one. Never waits.
+ *
+ * Errors: RANK, VALUE (of `tag`), ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `comm` is a communicator; `is_there` is valid for a write; `found` is NULL or valid
+ * for a write.
+ */
+int tsumugi_try_probe(const struct tsumugi_comm *comm,
+                      int64_t source,
+                      int64_t tag,
+                      bool *is_there,
+                      struct tsumugi_received *found);
+
+/**
+ * Begins to send `bytes` bytes to the rank `to`; the program must not change them
+ * before the request has ended. Waits only for room in the rank's tables.
+ *
+ * Errors: RANK, LOST, CROWDED, ENDED, NULL; the wait returns errors that occur later.
+ *
+ * # Safety
+ *
+ * `comm` is a communicator; `from` is valid for a read of `bytes` bytes until the
+ * request has ended; `out` is valid for a write.
+ */
+int tsumugi_isend(const struct tsumugi_comm *comm,
+                  uint32_t to,
+                  uint32_t tag,
+                  const void *from,
+                  size_t bytes,
+                  struct tsumugi_request **out);
+
+/**
+ * Begins to receive a message into `room` bytes at `into`, as `tsumugi_recv` does; the
+ * program must not use them before the request has ended. Waits only for room in the
+ * rank's tables.
+ *
+ * Errors: RANK, VALUE (of `tag`), LOST, CROWDED, ENDED, NULL; the wait returns errors
+ * that occur later.
+ *
+ * # Safety
+ *
+ * `comm` is a communicator; `into` is valid for a write of `room` bytes until the
+ * request has ended; `out` is valid for a write.
+ */
+int tsumugi_irecv(const struct tsumugi_comm *comm,
+                  int64_t source,
+                  int64_t tag,
+                  void *into,
+                  size_t room,
+                  struct tsumugi_request **out);
+
+/**
+ * Waits until the message has ended, and ends the request. Writes what has come to
+ * `received`, unless that is NULL; of a send, the receiver, the tag and the length.
+ * That a send has ended need not mean that the message was received. Blocks.
+ *
+ * Errors: TRUNCATED, LOST, CANCELLED, FAILED and ENDED of the message (the request has
+ * ended then, too); NULL, and ENDED of a request that a call has ended before.
+ *
+ * # Safety
+ *
+ * `request` is a request; no other thread ends it; `received` is NULL or valid for a
+ * write.
+ */
+int tsumugi_request_wait(struct tsumugi_request *request,
+                         struct tsumugi_received *received);
+
+/**
+ * Writes to `is_done` whether the message has ended. If it has, ends the request, as
+ * `tsumugi_request_wait` does. Never waits.
+ *
+ * Errors: those of `tsumugi_request_wait`; for an error of the message `is_done` is
+ * true.
+ *
+ * # Safety
+ *
+ * As for `tsumugi_request_wait`; `is_done` is valid for a write.
+ */
+int tsumugi_request_test(struct tsumugi_request *request,
+                         bool *is_done,
+                         struct tsumugi_received *received);
+
+/**
+ * Waits until one of `count` messages has ended, writes its index to `index`, and ends
+ * its request, as `tsumugi_request_wait` does; the entry in `requests` becomes NULL.
+ * Entries that are NULL are left out. Blocks.
+ *
+ * Errors: those of `tsumugi_request_wait`, of the message at `index`; NULL also if all
+ * entries are NULL.
+ *
+ * # Safety
+ *
+ * `requests` is valid for reads and writes of `count` entries, each of which is NULL or
+ * a request; no other thread ends one of them; `index` is valid for a write; `received`
+ * is NULL or valid for a write.
+ */
+int tsumugi_request_wait_any(struct tsumugi_request **requests,
+                             size_t count,
+                             size_t *index,
+                             struct tsumugi_received *received);
+
+/**
+ * Waits until all of `count` messages have ended, and ends their requests; the entries
+ * in `requests` become NULL. Entries that are NULL are left out. Writes what has come
+ * to `received`, unless that is NULL, and the code of each message to `codes`, unless
+ * that is NULL: entry by entry. Blocks.
+ *
+ * Errors: the code of the first message that has failed; NULL and ENDED, as for
+ * `tsumugi_request_wait`: then no request was ended.
+ *
+ * # Safety
+ *
+ * `requests` is valid for reads and writes of `count` entries, each of which is NULL or
+ * a request; no other thread ends one of them; `received` and `codes` are NULL or valid
+ * for writes of `count` entries.
+ */
+int tsumugi_request_wait_all(struct tsumugi_request **requests,
+                             size_t count,
+                             struct tsumugi_received *received,
+                             int *codes);
+
+/**
+ * Asks that the receive take no message any more. The wait then returns CANCELLED, or
+ * a message that was arriving already; no message is lost. A send is not cancelled.
+ * Never waits.
+ *
+ * Errors: VALUE (the request is a send), ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `request` is a request; no other thread ends it.
+ */
+int tsumugi_request_cancel(const struct tsumugi_request *request);
+
+/**
+ * Runs `handle` for each message to `number` from now on, from any rank. Handlers of
+ * messages from one rank start in the order in which the messages were sent, one at a
+ * time, on any thread of the rank that polls. A handler must not block or take long,
+ * because the next message waits meanwhile: a call in it that would sleep aborts the
+ * process. It may spawn ULTs, notify, unlock, send signals to ranks of its node, and
+ * store what it was sent. The function and `arg` are used until the job ends; a later
+ * call for the same number replaces them.
+ *
+ * Errors: NULL.
+ *
+ * # Safety
+ *
+ * `job` is a live job; `handle(arg, ...)` may run on any thread until the job ends, and
+ * writes at most as many bytes to `answer` as there is room for.
+ */
+int tsumugi_handler(const struct tsumugi_job *job,
+                    uint32_t number,
+                    tsumugi_handler_function handle,
+                    void *arg);
+
+/**
+ * Registers a function as `tsumugi_handler` does, which runs on a ULT of its own for
+ * each message, so it may block. The ULTs start in any order.
+ *
+ * Errors: NULL.
+ *
+ * # Safety
+ *
+ * As for `tsumugi_handler`.
+ */
+int tsumugi_service(const struct tsumugi_job *job,
+                    uint32_t number,
+                    tsumugi_handler_function serve,
+                    void *arg);
+
+/**
+ * Sends `bytes` bytes to the function `number` of the rank `to`, and waits for its
+ * answer. Up to 224 bytes travel in the message; the other rank reads more, up to 256
+ * KiB, from a copy in this rank's heap. The answer is copied to `answer`, which has room
+ * for `room` bytes, and its length is written to `answer_bytes`, unless that is NULL.
+ * Blocks.
+ *
+ * Errors: TRUNCATED (the answer is longer than the room, which has its beginning),
+ * HANDLER, FAILED (the function has returned a number that is too large, or the bytes
+ * could not be read), RANK, LENGTH, LOST, MEMORY, CROWDED, ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `job` is a live job; `from` is valid for a read of `bytes` bytes; `answer` is valid
+ * for a write of `room` bytes; `answer_bytes` is NULL or valid for a write.
+ */
+int tsumugi_call(const struct tsumugi_job *job,
+                 uint32_t to,
+                 uint32_t number,
+                 const void *from,
+                 size_t bytes,
+                 void *answer,
+                 size_t room,
+                 size_t *answer_bytes);
+
+/**
+ * Calls as `tsumugi_call` does, and waits for the answer for `limit_ns` nanoseconds at
+ * most (`TSUMUGI_FOREVER`: no limit), from the moment when there is room for the call.
+ * After TIMED_OUT the function may have run, or may run later.
+ *
+ * Errors: TIMED_OUT, and those of `tsumugi_call`.
+ *
+ * # Safety
+ *
+ * As for `tsumugi_call`.
+ */
+int tsumugi_call_within(const struct tsumugi_job *job,
+                        uint32_t to,
+                        uint32_t number,
+                        const void *from,
+                        size_t bytes,
+                        uint64_t limit_ns,
+                        void *answer,
+                        size_t room,
+                        size_t *answer_bytes);
+
+/**
+ * Sends `bytes` bytes to the function `number` of the rank `to`, without an answer.
+ * Waits only for room, and, with more than 224 bytes, until they have been read. Up to
+ * 224 bytes are not answered, so no error of the function is returned for them.
+ *
+ * Errors: those of `tsumugi_call` but TRUNCATED.
+ *
+ * # Safety
+ *
+ * `job` is a live job; `from` is valid for a read of `bytes` bytes.
+ */
+int tsumugi_cast(const struct tsumugi_job *job,
+                 uint32_t to,
+                 uint32_t number,
+                 const void *from,
+                 size_t bytes);
+
+/**
+ * Makes a lock of the given kind (`TSUMUGI_RANK_LOCK_*`) with its words in the memory
+ * of the rank `home`. All ranks must call it, with the same `home` and `kind`, in the
+ * same order. Blocks.
+ *
+ * Errors: RANK, VALUE (of `kind`), MEMORY, CROWDED, LOST, JOB, NULL.
+ *
+ * # Safety
+ *
+ * `job` is a live job; `out` is valid for a write.
+ */
+int tsumugi_rank_lock_create(const struct tsumugi_job *job,
+                             uint32_t home,
+                             int kind,
+                             struct tsumugi_rank_lock **out);
+
+/**
+ * Ends the handle of a lock; holds of this rank are given back. The words are freed at
+ * the next barrier, so all ranks must have ended their use of the lock before it.
+ *
+ * Errors: ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `lock` is a rank lock; no thread of this process uses it any more.
+ */
+int tsumugi_rank_lock_destroy(struct tsumugi_rank_lock *lock);
+
+/**
+ * Takes the lock, shared or exclusively (`TSUMUGI_SHARED`, `TSUMUGI_EXCLUSIVE`); the
+ * caller sleeps until it is its turn. Blocks.
+ *
+ * Errors: LOST (a rank has died; the reason names it), VALUE (of `mode`), ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `lock` is a rank lock.
+ */
+int tsumugi_rank_lock_lock(const struct tsumugi_rank_lock *lock, int mode);
+
+/**
+ * Takes the lock if that needs no waiting for another holder. Lock-free.
+ *
+ * Errors: BUSY, and those of `tsumugi_rank_lock_lock`.
+ *
+ * # Safety
+ *
+ * `lock` is a rank lock.
+ */
+int tsumugi_rank_lock_try_lock(const struct tsumugi_rank_lock *lock, int mode);
+
+/**
+ * Takes the lock as `tsumugi_rank_lock_lock` does, and waits for it for `limit_ns`
+ * nanoseconds at most (`TSUMUGI_FOREVER`: no limit).
+ *
+ * Errors: TIMED_OUT, and those of `tsumugi_rank_lock_lock`.
+ *
+ * # Safety
+ *
+ * `lock` is a rank lock.
+ */
+int tsumugi_rank_lock_lock_within(const struct tsumugi_rank_lock *lock,
+                                  int mode,
+                                  uint64_t limit_ns);
+
+/**
+ * Gives back one hold of this rank; any thread may do so. Blocking operations under
+ * the lock are complete then; operations that were only begun must have ended before.
+ * Lock-free.
+ *
+ * Errors: NOT_LOCKED (this rank does not hold the lock), LOST, ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `lock` is a rank lock.
+ */
+int tsumugi_rank_lock_unlock(const struct tsumugi_rank_lock *lock);
+
+/**
+ * Makes a window of `bytes` zero bytes on every rank, aligned to 64, with locks of the
+ * given design (`TSUMUGI_WINDOW_*`; that of rank 0 counts). All ranks must call it,
+ * with the same `bytes`, in the same order. Blocks.
+ *
+ * Errors: MEMORY, CROWDED, LENGTH (another rank gives other `bytes`), VALUE (of
+ * `design`), LOST, JOB, NULL.
+ *
+ * # Safety
+ *
+ * `job` is a live job; `out` is valid for a write.
+ */
+int tsumugi_window_create(const struct tsumugi_job *job,
+                          size_t bytes,
+                          int design,
+                          struct tsumugi_window **out);
+
+/**
+ * Ends the handle of a window; holds and epochs that were made of it must have ended.
+ * The memory is freed at the next barrier, so all ranks must have ended their accesses
+ * before it.
+ *
+ * Errors: ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `window` is a window; no thread of this process uses it any more.
+ */
+int tsumugi_window_destroy(struct tsumugi_window *window);
+
+/**
+ * Writes the address of this rank's own bytes to `own`. Other ranks may change them at
+ * any time; which accesses are ordered is agreed by fences, epochs and holds. Wait-free.
+ *
+ * Errors: ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `window` is a window; `own` is valid for a write.
+ */
+int tsumugi_window_memory(const struct tsumugi_window *window, void **own);
+
+/**
+ * Writes `bytes` bytes at `offset` of `target`'s array. They have landed after the next
+ * flush, fence, or end of the epoch or hold; on this node, when this returns. `from` may
+ * change when this returns. Blocks only for room.
+ *
+ * Errors: RANK, RANGE, LOST, ENDED, NULL; the error of a put to another node may be
+ * returned later, by the next flush.
+ *
+ * # Safety
+ *
+ * `window` is a window; `from` is valid for a read of `bytes` bytes.
+ */
+int tsumugi_window_put(const struct tsumugi_window *window,
+                       uint32_t target,
+                       size_t offset,
+                       const void *from,
+                       size_t bytes);
+
+/**
+ * Reads `bytes` bytes at `offset` of `target`'s array; they are in `into` when this
+ * returns. Blocks; wait-free between ranks of a node.
+ *
+ * Errors: RANK, RANGE, LOST, ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `window` is a window; `into` is valid for a write of `bytes` bytes.
+ */
+int tsumugi_window_get(const struct tsumugi_window *window,
+                       uint32_t target,
+                       size_t offset,
+                       void *into,
+                       size_t bytes);
+
+/**
+ * Changes the 4 bytes at `offset` of `target`'s array with `operand`, by the atomic
+ * operation `what` (`TSUMUGI_ATOMIC_*`), and writes the old value to `old`, unless `old`
+ * is NULL. The change is complete when this returns. Blocks; wait-free between ranks of
+ * a node.
+ *
+ * Errors: RANK, RANGE, UNALIGNED, VALUE (of `what`), LOST, ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `window` is a window; `old` is NULL or valid for a write.
+ */
+int tsumugi_window_atomic4(const struct tsumugi_window *window,
+                           int what,
+                           uint32_t target,
+                           size_t offset,
+                           uint32_t operand,
+                           uint32_t *old);
+
+/**
+ * Does the same as `tsumugi_window_atomic4` on 8 bytes.
+ *
+ * # Safety
+ *
+ * As for `tsumugi_window_atomic4`.
+ */
+int tsumugi_window_atomic8(const struct tsumugi_window *window,
+                           int what,
+                           uint32_t target,
+                           size_t offset,
+                           uint64_t operand,
+                           uint64_t *old);
+
+/**
+ * Stores `desired` in the 4 bytes at `offset` of `target`'s array if they hold
+ * `expected`. Writes the old value to `old`, unless `old` is NULL. Blocks; wait-free
+ * between ranks of a node.
+ *
+ * Errors: RANK, RANGE, UNALIGNED, LOST, ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `window` is a window; `old` is NULL or valid for a write.
+ */
+int tsumugi_window_compare_swap4(const struct tsumugi_window *window,
+                                 uint32_t target,
+                                 size_t offset,
+                                 uint32_t expected,
+                                 uint32_t desired,
+                                 uint32_t *old);
+
+/**
+ * Does the same as `tsumugi_window_compare_swap4` on 8 bytes.
+ *
+ * # Safety
+ *
+ * As for `tsumugi_window_compare_swap4`.
+ */
+int tsumugi_window_compare_swap8(const struct tsumugi_window *window,
+                                 uint32_t target,
+                                 size_t offset,
+                                 uint64_t expected,
+                                 uint64_t desired,
+                                 uint64_t *old);
+
+/**
+ * Waits until all puts of any rank before its fence have landed at all targets. All
+ * ranks must call it. Blocks.
+ *
+ * Errors: those of the first put that failed; LOST, JOB, ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `window` is a window.
+ */
+int tsumugi_window_fence(const struct tsumugi_window *window);
+
+/**
+ * Waits until all puts of this rank to `target` have landed. Blocks.
+ *
+ * Errors: RANK; those of the first put that has failed since the last flush; ENDED,
+ * NULL.
+ *
+ * # Safety
+ *
+ * `window` is a window.
+ */
+int tsumugi_window_flush(const struct tsumugi_window *window, uint32_t target);
+
+/**
+ * Waits until all puts of this rank to all targets have landed. Blocks.
+ *
+ * Errors: those of the first put that has failed since the last flush; ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `window` is a window.
+ */
+int tsumugi_window_flush_all(const struct tsumugi_window *window);
+
+/**
+ * Locks `target`, shared with other holders or exclusively (`TSUMUGI_SHARED`,
+ * `TSUMUGI_EXCLUSIVE`). Blocks.
+ *
+ * Errors: RANK, VALUE (of `mode`), LOST, ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `window` is a window; `out` is valid for a write.
+ */
+int tsumugi_window_lock(const struct tsumugi_window *window,
+                        uint32_t target,
+                        int mode,
+                        struct tsumugi_hold **out);
+
+/**
+ * Locks all targets, shared with other holders. Blocks.
+ *
+ * Errors: LOST, ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `window` is a window; `out` is valid for a write.
+ */
+int tsumugi_window_lock_all(const struct tsumugi_window *window,
+                            struct tsumugi_hold **out);
+
+/**
+ * A hold of all targets without a lock, for a program that has no conflicting accesses:
+ * it takes no operation, and its release flushes puts. Wait-free.
+ *
+ * Errors: ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `window` is a window; `out` is valid for a write.
+ */
+int tsumugi_window_unchecked(const struct tsumugi_window *window,
+                             struct tsumugi_hold **out);
+
+/**
+ * Locks one more target, by a caller that has `hold` already. Ranks that take several
+ * targets must take them in the same order, or they deadlock. Blocks.
+ *
+ * Errors: HELD (the hold has the target already, or excludes the new one), and those of
+ * `tsumugi_window_lock`.
+ *
+ * # Safety
+ *
+ * `hold` is a hold; `out` is valid for a write.
+ */
+int tsumugi_hold_lock(const struct tsumugi_hold *hold,
+                      uint32_t target,
+                      int mode,
+                      struct tsumugi_hold **out);
+
+/**
+ * Flushes the puts to the targets of the hold, and gives the lock back, also if a put
+ * has failed. Blocks for the flush.
+ *
+ * Errors: those of the first put that failed, or of giving back; ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `hold` is a hold; no other thread uses it.
+ */
+int tsumugi_hold_release(struct tsumugi_hold *hold);
+
+/**
+ * Opens this rank's memory to the `count` ranks in `origins`, each of which must call
+ * `tsumugi_window_start`. Does not wait for them.
+ *
+ * Errors: RANK, LOST, ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `window` is a window; `origins` is valid for a read of `count` ranks; `out` is valid
+ * for a write.
+ */
+int tsumugi_window_post(const struct tsumugi_window *window,
+                        const uint32_t *origins,
+                        size_t count,
+                        struct tsumugi_exposure **out);
+
+/**
+ * Waits until all origins have completed: their puts have landed. Ends the exposure.
+ * Blocks.
+ *
+ * Errors: LOST, ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `exposure` is an exposure; no other thread uses it.
+ */
+int tsumugi_exposure_wait(struct tsumugi_exposure *exposure);
+
+/**
+ * Writes to `is_over` whether all origins have completed. Does not end the exposure.
+ * Wait-free.
+ *
+ * Errors: LOST, ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `exposure` is an exposure; `is_over` is valid for a write.
+ */
+int tsumugi_exposure_test(const struct tsumugi_exposure *exposure, bool *is_over);
+
+/**
+ * Waits until each of the `count` ranks in `targets` has opened its memory to this rank
+ * by `tsumugi_window_post`. Blocks.
+ *
+ * Errors: RANK, LOST, ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `window` is a window; `targets` is valid for a read of `count` ranks; `out` is valid
+ * for a write.
+ */
+int tsumugi_window_start(const struct tsumugi_window *window,
+                         const uint32_t *targets,
+                         size_t count,
+                         struct tsumugi_epoch **out);
+
+/**
+ * Waits until all puts to the targets have landed, tells the targets, also if a put has
+ * failed, and ends the epoch. Blocks.
+ *
+ * Errors: those of the first put that failed; LOST, ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `epoch` is an epoch; no other thread uses it.
+ */
+int tsumugi_epoch_complete(struct tsumugi_epoch *epoch);
+
+/**
+ * Makes a heap of `bytes` bytes on every rank. All ranks must call it, with the same
+ * `bytes`. Blocks.
+ *
+ * Errors: MEMORY, CROWDED, LOST, JOB, NULL.
+ *
+ * # Safety
+ *
+ * `job` is a live job; `out` is valid for a write.
+ */
+int tsumugi_heap_create(const struct tsumugi_job *job,
+                        uint64_t bytes,
+                        struct tsumugi_heap **out);
+
+/**
+ * Ends the handle of a heap, and with it this rank's part: other ranks that use its
+ * blocks get STALE. Blocks: ranks that have used the part are asked to forget it.
+ *
+ * Errors: ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `heap` is a heap; no thread of this process uses it any more.
+ */
+int tsumugi_heap_destroy(struct tsumugi_heap *heap);
+
+/**
+ * Allocates `bytes` bytes of the memory of `rank`, and writes their address to `out`:
+ * a word that may be stored and sent. The program of `rank` takes no part. The bytes
+ * have any values. Blocks; lock-free between ranks of a node.
+ *
+ * Errors: MEMORY (no free run of the rank's part is long enough), LENGTH (the heap has
+ * no blocks of this size; the reason has the largest), RANK, STALE, LOST, ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `heap` is a heap; `out` is valid for a write.
+ */
+int tsumugi_heap_malloc(const struct tsumugi_heap *heap,
+                        uint32_t rank,
+                        uint64_t bytes,
+                        tsumugi_addr *out);
+
+/**
+ * Allocates `count` values of `bytes` bytes each, as `tsumugi_heap_malloc` does, and
+ * writes zeroes to them.
+ *
+ * Errors: those of `tsumugi_heap_malloc`; LENGTH also if the product is no number of
+ * bytes.
+ *
+ * # Safety
+ *
+ * As for `tsumugi_heap_malloc`.
+ */
+int tsumugi_heap_calloc(const struct tsumugi_heap *heap,
+                        uint32_t rank,
+                        uint64_t count,
+                        uint64_t bytes,
+                        tsumugi_addr *out);
+
+/**
+ * Frees a block that any rank has allocated, at any rank. `TSUMUGI_ADDR_NULL` is
+ * allowed. Blocks; lock-free between ranks of a node.
+ *
+ * Errors: VALUE (no block begins at this address), NOWHERE, STALE, RANGE, LOST, ENDED,
+ * NULL.
+ *
+ * # Safety
+ *
+ * `heap` is a heap; no rank uses the block any more.
+ */
+int tsumugi_heap_free(const struct tsumugi_heap *heap, tsumugi_addr block);
+
+/**
+ * Makes an array of zeroes. All ranks must call it, with the same options, in the same
+ * order. Blocks.
+ *
+ * Errors: VALUE (no elements, elements without bytes, too many pages, `first` or
+ * `directory`), LENGTH (the bytes are more than an address space, or another rank gives
+ * other options), MEMORY, CROWDED, LOST, JOB, SIZE, NULL.
+ *
+ * # Safety
+ *
+ * `job` is a live job; `options` is valid for a read of as many bytes as its `size`
+ * states; `out` is valid for a write.
+ */
+int tsumugi_array_create(const struct tsumugi_job *job,
+                         const struct tsumugi_array_options *options,
+                         struct tsumugi_array **out);
+
+/**
+ * Ends the handle of an array; checkouts keep what they have. The memory is freed at the
+ * next barrier, so all ranks must have ended their accesses before it.
+ *
+ * Errors: ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `array` is an array; no thread of this process uses it any more.
+ */
+int tsumugi_array_destroy(struct tsumugi_array *array);
+
+/**
+ * Reads `count` elements from `index` on. Lock-free; wait-free between ranks of a node
+ * while their pages stay where they are.
+ *
+ * Errors: RANGE, LOST, ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `array` is an array; `into` is valid for a write of `count` elements.
+ */
+int tsumugi_array_get(const struct tsumugi_array *array,
+                      size_t index,
+                      void *into,
+                      size_t count);
+
+/**
+ * Writes `count` elements from `index` on. Blocks.
+ *
+ * Errors: RANGE, LOST, ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `array` is an array; `from` is valid for a read of `count` elements.
+ */
+int tsumugi_array_put(const struct tsumugi_array *array,
+                      size_t index,
+                      const void *from,
+                      size_t count);
+
+/**
+ * Changes an element of 4 bytes with `operand`, by the atomic operation `what`
+ * (`TSUMUGI_ATOMIC_*`), at its owner, and writes the old value to `old`, unless that is
+ * NULL. Blocks.
+ *
+ * Errors: RANGE, VALUE (of `what`, or the elements have another size), LOST, ENDED,
+ * NULL.
+ *
+ * # Safety
+ *
+ * `array` is an array; `old` is NULL or valid for a write.
+ */
+int tsumugi_array_atomic4(const struct tsumugi_array *array,
+                          int what,
+                          size_t index,
+                          uint32_t operand,
+                          uint32_t *old);
+
+/**
+ * Does the same as `tsumugi_array_atomic4` on an element of 8 bytes.
+ *
+ * # Safety
+ *
+ * As for `tsumugi_array_atomic4`.
+ */
+int tsumugi_array_atomic8(const struct tsumugi_array *array,
+                          int what,
+                          size_t index,
+                          uint64_t operand,
+                          uint64_t *old);
+
+/**
+ * Stores `desired` in an element of 8 bytes if it is `expected`, and writes the old
+ * value to `old`, unless that is NULL. Blocks.
+ *
+ * Errors: RANGE, VALUE (the elements have another size), LOST, ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `array` is an array; `old` is NULL or valid for a write.
+ */
+int tsumugi_array_compare_swap8(const struct tsumugi_array *array,
+                                size_t index,
+                                uint64_t expected,
+                                uint64_t desired,
+                                uint64_t *old);
+
+/**
+ * Brings the pages of `count` elements from `index` on to this rank, and writes how many
+ * have moved to `moved`, unless that is NULL. Blocks.
+ *
+ * Errors: RANGE, MEMORY (this rank has no room for the pages), LOST, ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `array` is an array; `moved` is NULL or valid for a write.
+ */
+int tsumugi_array_own(const struct tsumugi_array *array,
+                      size_t index,
+                      size_t count,
+                      size_t *moved);
+
+/**
+ * Writes the rank that has the page of an element to `owner`; the page may move at any
+ * time. Blocks.
+ *
+ * Errors: RANGE, LOST, ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `array` is an array; `owner` is valid for a write.
+ */
+int tsumugi_array_owner(const struct tsumugi_array *array, size_t index, uint32_t *owner);
+
+/**
+ * Brings every page back to the rank that had it at first. All ranks must call it.
+ * Blocks.
+ *
+ * Errors: MEMORY, LOST, JOB, ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `array` is an array.
+ */
+int tsumugi_array_return_home(const struct tsumugi_array *array);
+
+/**
+ * Lends `count` elements from `index` on, for a use of them (`TSUMUGI_CHECKOUT_*`), and
+ * writes the address of their copies to `elements`. At one rank, an element is lent to
+ * one writer or to any number of readers at a time. Copies stay in this rank's cache,
+ * so the next checkout of the same elements needs no access to another rank until
+ * `tsumugi_array_acquire`. Blocks.
+ *
+ * Errors: HELD (a checkout of this rank has some of the elements, and either writes),
+ * MEMORY (`cached_bytes` are lent already), RANGE, LENGTH, VALUE (of `mode`), LOST,
+ * ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `array` is an array; `elements` and `out` are valid for a write. The program uses the
+ * elements as `mode` says, and not after `tsumugi_checkin`.
+ */
+int tsumugi_array_checkout(const struct tsumugi_array *array,
+                           size_t index,
+                           size_t count,
+                           int mode,
+                           void **elements,
+                           struct tsumugi_checkout **out);
+
+/**
+ * Gives the elements back. Elements that were lent for writing are written to the array
+ * by the next `tsumugi_array_release`, or earlier. Blocks only on the lock of this
+ * rank's cache.
+ *
+ * Errors: ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `checkout` is a checkout; no thread uses its elements any more.
+ */
+int tsumugi_checkin(struct tsumugi_checkout *checkout);
+
+/**
+ * Writes back the elements that were lent for writing and have been checked in: a rank
+ * that acquires after this sees them. Blocks.
+ *
+ * Errors: LOST (elements that the dead rank owned are lost; all others are written),
+ * ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `array` is an array.
+ */
+int tsumugi_array_release(const struct tsumugi_array *array);
+
+/**
+ * Discards the copies that are not lent, so that later checkouts see what other ranks
+ * have released before.
+ *
+ * Errors: ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `array` is an array.
+ */
+int tsumugi_array_acquire(const struct tsumugi_array *array);
+
+/**
+ * A release by every rank, followed by an acquire by every rank. All ranks must call
+ * it. Blocks.
+ *
+ * Errors: those of `tsumugi_array_release`; LOST, JOB.
+ *
+ * # Safety
+ *
+ * `array` is an array.
+ */
+int tsumugi_array_fence(const struct tsumugi_array *array);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -33,7 +33,7 @@
 //! for arbitrary pointers: the memory is owned while it is registered, and the
 //! registration ends before the memory is freed. An `Adopted` that is forgotten
 //! ([`std::mem::forget`]) keeps its memory, too. A borrow could not do so, and
-//! therefore is not [`Foreign`]:
+//! therefore is not [`Adoptable`]:
 //!
 //! ```compile_fail,E0597
 //! # tsumugi::run_ranks(2, |rt| {
@@ -61,7 +61,7 @@ use std::ops::{Deref, DerefMut};
 /// owner is dropped, their pages stay as they are: mapped, neither remapped nor
 /// given back to the system (`munmap`, `mremap`, `MADV_DONTNEED`, a file that is
 /// truncated).
-pub unsafe trait Foreign {
+pub unsafe trait Adoptable {
     /// The type of the values.
     type Value: Plain;
 
@@ -77,7 +77,7 @@ pub unsafe trait Foreign {
 /// Dropping it ends the registration with the device, and drops the memory. If an
 /// operation on the memory has lost its peer, neither happens, because the device
 /// may still access the memory.
-pub struct Adopted<M: Foreign> {
+pub struct Adopted<M: Adoptable> {
     memory: ManuallyDrop<M>,
     runtime: Runtime,
 }
@@ -85,7 +85,7 @@ pub struct Adopted<M: Foreign> {
 impl Runtime {
     /// Adopts memory, so that long puts and gets of its slices need no copy to any
     /// node. It costs nothing until the first such operation.
-    pub fn adopt<M: Foreign>(&self, memory: M) -> Adopted<M> {
+    pub fn adopt<M: Adoptable>(&self, memory: M) -> Adopted<M> {
         let mut memory = ManuallyDrop::new(memory);
         if let Some(net) = self.handle().net() {
             let values = memory.values_mut();
@@ -99,7 +99,7 @@ impl Runtime {
     }
 }
 
-impl<M: Foreign> Adopted<M> {
+impl<M: Adoptable> Adopted<M> {
     /// Ends the registration and returns the memory.
     ///
     /// # Errors
@@ -125,20 +125,20 @@ impl<M: Foreign> Adopted<M> {
     }
 }
 
-impl<M: Foreign> Deref for Adopted<M> {
+impl<M: Adoptable> Deref for Adopted<M> {
     type Target = [M::Value];
     fn deref(&self) -> &[M::Value] {
         self.memory.values()
     }
 }
 
-impl<M: Foreign> DerefMut for Adopted<M> {
+impl<M: Adoptable> DerefMut for Adopted<M> {
     fn deref_mut(&mut self) -> &mut [M::Value] {
         self.memory.values_mut()
     }
 }
 
-impl<M: Foreign> Drop for Adopted<M> {
+impl<M: Adoptable> Drop for Adopted<M> {
     fn drop(&mut self) {
         if self.disown() {
             // SAFETY: the memory is not used after this.
@@ -147,7 +147,7 @@ impl<M: Foreign> Drop for Adopted<M> {
     }
 }
 
-impl<M: Foreign> fmt::Debug for Adopted<M> {
+impl<M: Adoptable> fmt::Debug for Adopted<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Adopted<{}>({})", std::any::type_name::<M>(), self.len())
     }
@@ -155,7 +155,7 @@ impl<M: Foreign> fmt::Debug for Adopted<M> {
 
 // SAFETY: the vector's block stays where it is as long as its capacity does not
 // change, and an `Adopted` gives access only to slices.
-unsafe impl<T: Plain> Foreign for Vec<T> {
+unsafe impl<T: Plain> Adoptable for Vec<T> {
     type Value = T;
     fn values(&self) -> &[T] {
         self
@@ -166,7 +166,7 @@ unsafe impl<T: Plain> Foreign for Vec<T> {
 }
 
 // SAFETY: the box owns its block, which stays where it is.
-unsafe impl<T: Plain> Foreign for Box<[T]> {
+unsafe impl<T: Plain> Adoptable for Box<[T]> {
     type Value = T;
     fn values(&self) -> &[T] {
         self
@@ -177,7 +177,7 @@ unsafe impl<T: Plain> Foreign for Box<[T]> {
 }
 
 // SAFETY: the values are borrowed exclusively for ever.
-unsafe impl<T: Plain> Foreign for &'static mut [T] {
+unsafe impl<T: Plain> Adoptable for &'static mut [T] {
     type Value = T;
     fn values(&self) -> &[T] {
         self

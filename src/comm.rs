@@ -46,10 +46,13 @@
 
 mod communicator;
 mod owned;
+mod raw;
 mod request;
 mod scope;
+mod ops;
 
 pub use communicator::Comm;
+pub use ops::{CommOps, OfMessage, Receives, Sends};
 pub use owned::Owned;
 pub use request::{Keep, Message, Receiving, Sending};
 pub use scope::Scope;

@@ -1,8 +1,9 @@
 //! What `#[tsumugi::main]` makes of the `main` of a rank. Programs do not name it.
 
-use crate::{Error, Rank, Runtime, run};
+use crate::{Error, Runtime, run};
 use std::fmt::Debug;
 use std::process::{ExitCode, Termination};
+use tsumugi_runtime::own_rank::RankPrefix;
 
 /// Runs `body` as a rank, and reports its end as `std` reports that of a `main`, with the
 /// number of the rank in front of an error.
@@ -45,19 +46,18 @@ impl<T: Termination + Send, E: From<Error> + Debug + Send> RankResult for Result
 fn run_and_report<T: Termination + Send, E: From<Error> + Debug + Send>(
     body: impl FnOnce(&Runtime) -> Result<T, E> + Send,
 ) -> ExitCode {
-    let mut own: Option<Rank> = None;
-    let result = run(|rt| {
-        own = (rt.size() > 1).then(|| rt.rank());
-        body(rt)
-    });
-    match result {
+    match run(body) {
         Ok(value) => value.report(),
         Err(error) => {
-            // One write, so that the line does not mix with the output of other ranks.
-            let line = match own {
-                Some(rank) => format!("{rank}: {error:?}\n"),
-                None => format!("Error: {error:?}\n"),
+            let (prefix, message) = (RankPrefix::here().to_string(), format!("{error:?}"));
+            let prefix = match prefix.as_str() {
+                "" => "Error: ",
+                // An error of this library begins with its rank.
+                _ if message.starts_with(&prefix) => "",
+                prefix => prefix,
             };
+            // One write, so that the line does not mix with the output of other ranks.
+            let line = format!("{prefix}{message}\n");
             eprint!("{line}");
             ExitCode::FAILURE
         }

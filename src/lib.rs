@@ -27,8 +27,9 @@
 //! | [`Shared`], [`Exposed`], [`Buffer`] | registered memory |
 //! | [`Adopted`] | memory from elsewhere, which the network's device may use |
 //! | [`Runtime::get`] and similar | one-sided operations |
-//! | [`Runtime::try_get`], [`Status`] | operations that own their buffer until they end |
+//! | [`Runtime::ops`], [`deferred`] | operations as values: waited for, awaited, tried, or given a function |
 //! | [`Runtime::comm`], [`comm`] | messages: send and receive |
+//! | [`Runtime::world`], [`group`] | groups of ranks, and collectives: broadcast, reduce, gather, scan, ... |
 //! | [`Runtime::call`], [`Runtime::handler`] | functions of other ranks |
 //! | [`Runtime::global`], [`global`] | addresses that name a byte of any rank, and copies between any two |
 //! | [`Runtime::share_lock`], [`lock`] | locks of all ranks |
@@ -49,9 +50,10 @@ mod knob;
 mod runtime;
 mod memory;
 mod adopted;
-pub mod comm;
 mod ops;
-mod flight;
+pub mod deferred;
+pub mod comm;
+pub mod group;
 pub mod lock;
 pub mod window;
 pub mod array;
@@ -66,11 +68,13 @@ mod planted;
 #[cfg(test)]
 mod tests;
 
-pub use adopted::{Adopted, Foreign};
+pub use adopted::{Adoptable, Adopted};
 pub use array::GlobalArray;
 pub use comm::Comm;
 pub use config::{Bind, Chosen, Config, NetworkConfig, NetworkKind, NetworkSleep, Path};
+pub use deferred::{Busy, Deferred, InFlight, Status};
 pub use global::{Global, GlobalAddr, GlobalBlock, GlobalPtr};
+pub use group::Group;
 pub use knob::{Knob, KnobGroup};
 pub use ledger::{Beside, InUse, Ledger, Table, Unit};
 pub use lock::{LockGuard, SharedLock};
@@ -146,10 +150,10 @@ pub use tsumugi_backends::boot;
 
 pub use tsumugi_core::am::{CallError, Message, SendError};
 pub use tsumugi_core::coll::CollError;
-pub use tsumugi_core::completion::{Busy, Outcome, Status, Ticket, Why};
+pub use tsumugi_core::completion::{Outcome, Why};
 pub use tsumugi_core::mem::{AddrError, Agent, Overflow, Plain, Rank, Remote, RemoteAddr, Word};
 pub use tsumugi_core::signal::Until;
 pub use tsumugi_pvas as pvas;
 pub use tsumugi_pvas::GlobalHeap;
 pub use tsumugi_ult as ult;
-pub use tsumugi_ult::JoinHandle;
+pub use tsumugi_ult::{JoinError, JoinHandle};

@@ -30,8 +30,8 @@
 //! ([`LockKind::Readers`]) are one compare-and-swap each. A waiter sleeps until the
 //! holder in front of it writes a word of the waiter's own memory: no remote word is
 //! polled. Blocking operations under a lock are complete when the lock is given
-//! back; operations that were only begun (`try_put`, `put_then`) must have ended
-//! before.
+//! back; operations that were only begun
+//! ([`Deferred::try_begin`](crate::Deferred::try_begin)) must have ended before.
 //!
 //! A rank that has died may have held the lock or stood in its queue. So each caller
 //! that waits, or would have to wait, gets [`AddrError::PeerLost`], which names that

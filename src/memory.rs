@@ -63,7 +63,7 @@ pub struct Exposed<T> {
 /// Registered memory that only this rank uses: the local end of operations.
 ///
 /// The handle has two words. An operation in progress owns it, see
-/// [`Runtime::try_get`].
+/// [`deferred`](crate::deferred).
 pub struct Buffer<T> {
     block: Box<RegisteredBlock>,
     len: usize,

@@ -53,12 +53,7 @@ impl Runtime {
     #[inline(always)]
     pub fn get<T: Plain>(&self, from: Remote<T>) -> Result<T, AddrError> {
         match const { width_of::<T>() } {
-            Some(width) => {
-                let bits = self.handle().carry(&Op::get_word(from.addr(), width))?;
-                // SAFETY: on a little-endian machine the low bytes of `bits`
-                // are the bytes of a `T`, and every pattern of them is valid.
-                Ok(unsafe { std::mem::transmute_copy(&bits) })
-            }
+            Some(width) => self.handle().carry(&Op::get_word(from.addr(), width)).map(value_of),
             None => {
                 let mut value = MaybeUninit::<T>::uninit();
                 // SAFETY: `value` has room for a `T`.
@@ -310,11 +305,7 @@ impl Runtime {
     /// [`AddrError::PeerLost`] the word may have been changed.
     #[inline]
     pub fn signal(&self, at: Remote<u64>, signal: Signal) -> Result<u64, AddrError> {
-        let (kind, value) = match signal {
-            Signal::Set(value) => (Kind::Swap, value),
-            Signal::Add(value) => (Kind::FetchAdd, value),
-        };
-        self.handle().carry(&Op::atomic(kind, at.addr(), value).notifying())
+        self.handle().carry(&signal_op(at, signal))
     }
 
     /// Waits until a word of this rank's own memory, changed by
@@ -382,13 +373,30 @@ pub(crate) unsafe fn load_value<T: Plain>(at: NonNull<u8>) -> T {
             None => return at.cast::<T>().read(),
         }
     };
-    // SAFETY: on a little-endian machine the low bytes of `bits` are the bytes
+    value_of(bits)
+}
+
+/// The value with these bits, of a type that has a [`width_of`].
+#[inline(always)]
+pub(crate) fn value_of<T: Plain>(bits: u64) -> T {
+    assert!(size_of::<T>() <= size_of::<u64>(), "the value does not fit in a word");
+    // SAFETY: checked above; on a little-endian machine the low bytes of `bits` are the bytes
     // of a `T`, and every pattern of them is valid.
     unsafe { std::mem::transmute_copy::<u64, T>(&bits) }
 }
 
+/// The operation that changes a word and wakes the threads that wait for it.
+#[inline(always)]
+pub(crate) fn signal_op(at: Remote<u64>, signal: Signal) -> Op {
+    let (kind, value) = match signal {
+        Signal::Set(value) => (Kind::Swap, value),
+        Signal::Add(value) => (Kind::FetchAdd, value),
+    };
+    Op::atomic(kind, at.addr(), value).notifying()
+}
+
 /// The width of a `T` that fits in a descriptor, or `None`.
-const fn width_of<T>() -> Option<Width> {
+pub(crate) const fn width_of<T>() -> Option<Width> {
     if size_of::<T>() != align_of::<T>() {
         return None;
     }
@@ -403,7 +411,7 @@ const fn width_of<T>() -> Option<Width> {
 
 /// The bytes of a value of a type that has a [`width_of`].
 #[inline(always)]
-fn bits_of<T: Plain>(value: T) -> u64 {
+pub(crate) fn bits_of<T: Plain>(value: T) -> u64 {
     let mut bits = 0u64;
     // SAFETY: a `T` has at most 8 bytes, and all are initialised, because it is
     // `Plain`.
@@ -414,7 +422,7 @@ fn bits_of<T: Plain>(value: T) -> u64 {
     bits
 }
 
-fn bytes_of<T: Plain>(values: &[T]) -> &[u8] {
+pub(crate) fn bytes_of<T: Plain>(values: &[T]) -> &[u8] {
     // SAFETY: `Plain` types have no padding, so all bytes are initialised.
     unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
 }

@@ -56,7 +56,6 @@
 mod active;
 mod design;
 mod epoch_counts;
-mod error;
 mod gate;
 mod handle;
 mod hold;
@@ -68,8 +67,8 @@ mod words;
 
 pub use active::{Epoch, Exposure};
 pub use design::{Design, EACH_MAX};
-pub use error::WindowError;
 pub use handle::Window;
 pub use hold::Hold;
 pub use private::Private;
 pub use tsumugi_gas::lock::AccessRefused;
+pub use tsumugi_runtime::WindowError;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tsumugi::ult::{Here, block_on};
 use tsumugi::{
     AddrError, Buffer, CollError, Config, Error, Outcome, Path, Rank, Remote, RemoteAddr, Runtime,
-    Signal, Status, Until,
+    Signal, Until,
 };
 use tsumugi_core::mem::RegionKey;
 
@@ -236,16 +236,16 @@ fn a_buffer_travels_and_comes_back() {
         let words = rt.share::<u32>(1000)?;
         let mut buf = rt.buffer::<u32>(500)?;
         (0..500).for_each(|index| buf[index as usize] = index + rt.rank().0);
-        let buf = done(rt.try_put(words.at(peer, 250), buf).unwrap());
+        let buf = done(rt.ops().put_buffer(words.at(peer, 250), buf).try_begin().unwrap().wait());
         rt.barrier()?;
         drop(buf);
-        let buf = block_on(rt.get_async(words.own().at(250), rt.buffer(500)?));
+        let buf = block_on(rt.ops().get_buffer(words.own().at(250), rt.buffer(500)?).into_future());
         assert_eq!(buf.result, Ok(0));
         assert!(buf.buf.iter().zip(peer.0..).all(|(found, wanted)| *found == wanted));
 
         let (send, receive) = std::sync::mpsc::channel();
-        rt.get_then(words.at(peer, 999), buf.buf, move |outcome| send.send(outcome).unwrap())
-            .unwrap();
+        let get = rt.ops().get_buffer(words.at(peer, 999), buf.buf);
+        assert!(get.then(move |outcome| send.send(outcome).unwrap()).is_ok());
         let outcome = receive.recv().unwrap();
         assert!(matches!(outcome.result, Err(AddrError::OutOfRange { bytes: 2000, .. })));
         assert_eq!(outcome.buf.len(), 500);
@@ -254,13 +254,9 @@ fn a_buffer_travels_and_comes_back() {
     .unwrap();
 }
 
-fn done(status: Status<'_, Buffer<u32>>) -> Buffer<u32> {
-    let Outcome { result, buf } = match status {
-        Status::Done(outcome) => outcome,
-        Status::Pending(ticket) => ticket.wait(&Here),
-    };
-    result.unwrap();
-    buf
+fn done(outcome: Outcome<Buffer<u32>>) -> Buffer<u32> {
+    outcome.result.unwrap();
+    outcome.buf
 }
 
 #[test]

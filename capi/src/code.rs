@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_int};
 use std::fmt::Display;
 use tsumugi::global::GlobalAddr;
-use tsumugi::{AddrError, Error};
+use tsumugi::{AddrError, CallError, Error, MessageError, SendError};
 use tsumugi_ult::{Interrupted, SpawnError, StartError};
 
 /// The call has succeeded.
@@ -28,7 +28,8 @@ pub const TSUMUGI_ERROR_MEMORY: c_int = -7;
 pub const TSUMUGI_ERROR_THREAD: c_int = -8;
 /// The scheduler is running already.
 pub const TSUMUGI_ERROR_RUNNING: c_int = -9;
-/// The scheduler has ended, or ended before the ULT did.
+/// The scheduler has ended, or ended before the ULT did; the object of the handle has
+/// ended, or the rank has.
 pub const TSUMUGI_ERROR_ENDED: c_int = -10;
 /// The caller is not a ULT.
 pub const TSUMUGI_ERROR_NO_ULT: c_int = -11;
@@ -40,7 +41,8 @@ pub const TSUMUGI_ERROR_CANCELLED: c_int = -13;
 pub const TSUMUGI_ERROR_BUSY: c_int = -14;
 /// The mutex is not locked.
 pub const TSUMUGI_ERROR_NOT_LOCKED: c_int = -15;
-/// There are too many foreign schedulers, or too many regions.
+/// There are too many foreign schedulers, regions, messages in progress or
+/// communicators.
 pub const TSUMUGI_ERROR_CROWDED: c_int = -16;
 /// The process could not become a rank of its job, or the job has failed.
 pub const TSUMUGI_ERROR_JOB: c_int = -17;
@@ -62,6 +64,20 @@ pub const TSUMUGI_ERROR_ELSEWHERE: c_int = -24;
 pub const TSUMUGI_ERROR_UNSUPPORTED: c_int = -25;
 /// Other ranks cannot reach the memory, or it has no global address.
 pub const TSUMUGI_ERROR_REACH: c_int = -26;
+/// The job has no such rank.
+pub const TSUMUGI_ERROR_RANK: c_int = -27;
+/// The message or the answer is longer than the room for it; its beginning is there.
+pub const TSUMUGI_ERROR_TRUNCATED: c_int = -28;
+/// The length is more than the call can carry, or differs from that of another rank.
+pub const TSUMUGI_ERROR_LENGTH: c_int = -29;
+/// The handler of the other rank has failed, or the bytes could not be moved.
+pub const TSUMUGI_ERROR_FAILED: c_int = -30;
+/// The rank has no handler of this number.
+pub const TSUMUGI_ERROR_HANDLER: c_int = -31;
+/// The value is none of those that the parameter can have.
+pub const TSUMUGI_ERROR_VALUE: c_int = -32;
+/// A hold or a checkout of this rank excludes the new one.
+pub const TSUMUGI_ERROR_HELD: c_int = -33;
 
 /// The meaning of a code, as a sentence without a full stop; for any other number,
 /// a text that the number is no code. The text is never freed. Wait-free.
@@ -82,13 +98,15 @@ pub extern "C" fn tsumugi_error_text(code: c_int) -> *const c_char {
         TSUMUGI_ERROR_MEMORY => c"the system or the rank has no memory left for the request",
         TSUMUGI_ERROR_THREAD => c"the system refused to start a thread",
         TSUMUGI_ERROR_RUNNING => c"the scheduler is running already",
-        TSUMUGI_ERROR_ENDED => c"the scheduler has ended",
+        TSUMUGI_ERROR_ENDED => c"the scheduler, the rank or the object of the handle has ended",
         TSUMUGI_ERROR_NO_ULT => c"the caller is not a ULT",
         TSUMUGI_ERROR_TIMED_OUT => c"the time limit has passed",
         TSUMUGI_ERROR_CANCELLED => c"the wait of the caller was cancelled",
         TSUMUGI_ERROR_BUSY => c"the call would have to wait",
         TSUMUGI_ERROR_NOT_LOCKED => c"the mutex is not locked",
-        TSUMUGI_ERROR_CROWDED => c"there are too many foreign schedulers, or too many regions",
+        TSUMUGI_ERROR_CROWDED => {
+            c"there are too many foreign schedulers, regions, messages or communicators"
+        }
         TSUMUGI_ERROR_JOB => {
             c"the process could not become a rank of its job, or the job has failed"
         }
@@ -101,6 +119,17 @@ pub extern "C" fn tsumugi_error_text(code: c_int) -> *const c_char {
         TSUMUGI_ERROR_ELSEWHERE => c"the memory belongs to another rank than the operation needs",
         TSUMUGI_ERROR_UNSUPPORTED => c"the path to the memory has no such operation",
         TSUMUGI_ERROR_REACH => c"other ranks cannot reach the memory, or it has no global address",
+        TSUMUGI_ERROR_RANK => c"the job has no such rank",
+        TSUMUGI_ERROR_TRUNCATED => c"the message or the answer is longer than the room for it",
+        TSUMUGI_ERROR_LENGTH => {
+            c"the length is more than the call can carry, or differs from that of another rank"
+        }
+        TSUMUGI_ERROR_FAILED => {
+            c"the handler of the other rank has failed, or the bytes could not be moved"
+        }
+        TSUMUGI_ERROR_HANDLER => c"the rank has no handler of this number",
+        TSUMUGI_ERROR_VALUE => c"the value is none of those that the parameter can have",
+        TSUMUGI_ERROR_HELD => c"a hold or a checkout of this rank excludes the new one",
         _ => c"the number is not a code of this library",
     };
     text.as_ptr()
@@ -108,7 +137,9 @@ pub extern "C" fn tsumugi_error_text(code: c_int) -> *const c_char {
 
 /// The reason of the last failure of this OS thread that has one: a sentence that
 /// names the object of the failure; empty if there was none. A failure without a
-/// reason (such as NULL) leaves the string as it was: its code says all. The string
+/// reason (such as FLAGS) leaves the string as it was: its code says all. From the
+/// signals on in this header, each failure has a reason, which names the argument
+/// that was NULL, the handle that has ended, or the value that was wrong. The string
 /// is valid until the next call of this OS thread that fails.
 #[unsafe(no_mangle)]
 pub extern "C" fn tsumugi_reason() -> *const c_char {
@@ -122,8 +153,24 @@ pub(super) fn remember(code: c_int, reason: impl Display) -> c_int {
     code
 }
 
+#[cold]
+#[inline(never)]
 pub(super) fn of_access(error: AddrError<GlobalAddr>) -> c_int {
+    remember(code_of_addr(&error), error)
+}
+
+/// The code of a failed access to memory, locks or arrays of a rank that the caller
+/// has named by its number.
+pub(super) fn of_addr(error: AddrError) -> c_int {
     let code = match error {
+        AddrError::NoSuchRank { .. } => TSUMUGI_ERROR_RANK,
+        _ => code_of_addr(&error),
+    };
+    remember(code, error)
+}
+
+fn code_of_addr<A>(error: &AddrError<A>) -> c_int {
+    match error {
         AddrError::Nowhere { .. } | AddrError::NoSuchRank { .. } => TSUMUGI_ERROR_NOWHERE,
         AddrError::StaleKey { .. } => TSUMUGI_ERROR_STALE,
         AddrError::OutOfRange { .. } => TSUMUGI_ERROR_RANGE,
@@ -132,6 +179,20 @@ pub(super) fn of_access(error: AddrError<GlobalAddr>) -> c_int {
         AddrError::PeerLost { .. } => TSUMUGI_ERROR_LOST,
         AddrError::OtherRank { .. } => TSUMUGI_ERROR_ELSEWHERE,
         AddrError::Unsupported { .. } | AddrError::OtherNode { .. } => TSUMUGI_ERROR_UNSUPPORTED,
+    }
+}
+
+pub(super) fn of_message(error: MessageError) -> c_int {
+    let code = match error {
+        MessageError::Truncated { .. } => TSUMUGI_ERROR_TRUNCATED,
+        MessageError::Uneven { .. } => TSUMUGI_ERROR_LENGTH,
+        MessageError::PeerLost { .. } => TSUMUGI_ERROR_LOST,
+        MessageError::Cancelled => TSUMUGI_ERROR_CANCELLED,
+        MessageError::Ended => TSUMUGI_ERROR_ENDED,
+        MessageError::NoSuchRank { .. } => TSUMUGI_ERROR_RANK,
+        MessageError::TooMany { .. } => TSUMUGI_ERROR_CROWDED,
+        // The bytes could not be moved.
+        _ => TSUMUGI_ERROR_FAILED,
     };
     remember(code, error)
 }
@@ -141,7 +202,18 @@ pub(super) fn of_error(error: &Error) -> c_int {
     use tsumugi_core::mem::RegisterError;
     let code = match error {
         Error::Access(error) => return of_access(*error),
+        Error::Addr(error) => return of_addr(*error),
+        Error::Message(error) => return of_message(*error),
+        Error::Call(CallError::PeerLost { .. }) => TSUMUGI_ERROR_LOST,
+        Error::Call(CallError::Timeout) => TSUMUGI_ERROR_TIMED_OUT,
+        Error::Call(CallError::UnknownHandler { .. }) => TSUMUGI_ERROR_HANDLER,
+        Error::Call(CallError::Failed | CallError::BadPayload) => TSUMUGI_ERROR_FAILED,
+        Error::Call(CallError::Ended) => TSUMUGI_ERROR_ENDED,
+        Error::Send(SendError::TooLong { .. }) | Error::LengthsDiffer { .. } => {
+            TSUMUGI_ERROR_LENGTH
+        }
         Error::Coll(CollError::Addr(AddrError::PeerLost { .. })) => TSUMUGI_ERROR_LOST,
+        Error::Coll(CollError::NoContext) => TSUMUGI_ERROR_CROWDED,
         Error::OutOfMemory { .. } => TSUMUGI_ERROR_MEMORY,
         Error::Register(RegisterError::OutOfReach { .. }) => TSUMUGI_ERROR_REACH,
         Error::Register(_) | Error::Name(_) => TSUMUGI_ERROR_CROWDED,
@@ -196,12 +268,12 @@ mod tests {
             // SAFETY: the text is a literal, which ends with a NUL.
             unsafe { CStr::from_ptr(tsumugi_error_text(code)) }.to_str().unwrap()
         };
-        let mut texts: Vec<_> = (TSUMUGI_ERROR_REACH..=TSUMUGI_OK).map(text).collect();
+        let mut texts: Vec<_> = (TSUMUGI_ERROR_HELD..=TSUMUGI_OK).map(text).collect();
         let codes = texts.len();
         texts.sort_unstable();
         texts.dedup();
         assert_eq!(texts.len(), codes);
         assert!(!texts.contains(&text(1)), "1 is not a code");
-        assert_eq!(text(TSUMUGI_ERROR_REACH - 1), text(1));
+        assert_eq!(text(TSUMUGI_ERROR_HELD - 1), text(1));
     }
 }

@@ -1,5 +1,6 @@
 //! The C interface: user-level threads and their synchronization, schedulers of
-//! other libraries, jobs of several ranks, and the memory of all ranks. The header is
+//! other libraries, jobs of several ranks, and what these have together: memory,
+//! signals, messages, active messages, locks, windows, a heap and arrays. The header is
 //! `include/tsumugi.h`.
 //!
 //! ```text
@@ -23,27 +24,67 @@
 //!   aborts the process, and so does a C++ exception.
 #![allow(non_camel_case_types)]
 
+mod version;
 mod code;
 mod parameter;
 mod scheduler;
 mod thread;
+mod worker;
 mod park;
 mod lock;
+mod rwlock;
+mod semaphore;
+mod latch;
+mod meeting;
+mod once;
+mod full;
 mod key;
 mod wait;
 mod job;
 mod region;
 mod access;
 mod operation;
+mod object;
+mod signal;
+mod private_heap;
+mod comm;
+mod request;
+mod active_message;
+mod rank_lock;
+mod window;
+mod epoch;
+mod heap;
+mod array;
+mod checkout;
 
 pub use access::*;
+pub use active_message::*;
+pub use array::*;
+pub use checkout::*;
 pub use code::*;
+pub use comm::*;
+pub use epoch::*;
+pub use full::*;
+pub use heap::*;
 pub use job::*;
 pub use key::*;
+pub use latch::*;
 pub use lock::*;
+pub use meeting::*;
+pub use once::*;
 pub use operation::*;
 pub use park::*;
+pub use private_heap::*;
+pub use rank_lock::*;
 pub use region::*;
+pub use request::*;
+pub use rwlock::*;
 pub use scheduler::*;
+pub use scheduler::*;
+pub use semaphore::*;
+pub use signal::*;
 pub use thread::*;
+pub use version::*;
 pub use wait::*;
+pub use window::*;
+pub use worker::*;

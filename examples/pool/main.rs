@@ -11,7 +11,7 @@ use tsumugi::{Error, Rank, Signal, Until, ult};
 
 fn main() -> Result<(), Error> {
     let pool: &'static Pool = Box::leak(Box::new(Pool::new(1)));
-    let _known = ult::register(pool).map_err(Error::program)?;
+    let _known = ult::register(pool)?;
     tsumugi::run(move |rt| {
         let words = rt.share::<u64>(JOBS as usize + 1)?;
         // Started in the reverse order on purpose.

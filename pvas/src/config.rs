@@ -26,22 +26,24 @@
 //! site's launcher starts the ranks, [`meet`](crate::meet) hands the memory files
 //! over, and `TSUMUGI_RANK`, `TSUMUGI_SIZE` and `TSUMUGI_JOB` are enough.
 
-mod choices;
+mod kind;
 mod error;
-mod limits;
 mod number;
+mod choices;
+mod limits;
 mod options;
 mod policy;
 mod variables;
 
 pub use choices::Choices;
 pub use error::ConfigError;
+pub use kind::ValueKind;
 pub use limits::{
     BASE_ALIGN, BASE_DEFAULT, BASE_MAX, BASE_TSAN, BASE_TSAN_BYTES, EXPOSED_BYTES,
     EXPOSED_BYTES_MIN, GRACE_DEFAULT, GRACE_MS_MAX, HEAP_BYTES, HEAP_BYTES_MIN, PROGRAM_BYTES,
     RANKS_MAX, STACK_BYTES, STACK_BYTES_MIN, STARTER_BYTES,
 };
-pub use number::{ValueKind, parse_number};
+pub use number::parse_number;
 pub use options::SpaceConfig;
 pub use policy::{HugePages, Peers, Policy, Populate};
 pub use variables::{

@@ -46,6 +46,7 @@
 //! | module | what it is |
 //! |---|---|
 //! | `sys` | the system calls |
+//! | [`system`] | the oldest kernel and C library |
 //! | [`config`] | every number and every environment variable |
 //! | [`futex`] | a futex on a word that other processes see |
 //! | [`fence`] | an asymmetric fence between processes |
@@ -77,6 +78,7 @@
 //! One process can also hold all ranks as threads ([`attach::Member::threads`]).
 
 mod sys;
+pub mod system;
 pub mod config;
 pub mod futex;
 pub mod fence;

@@ -1,10 +1,19 @@
-//! Errors outside of a single operation.
+//! The errors that a program of ranks may get, in one type.
+//!
+//! Messages hold one convention, which `tests` checks for each variant: the message of an
+//! error is a whole sentence with its cause in it, so `source` does not return that cause
+//! once more. A reporter that prints the chain of sources prints each of them once.
 
+mod array;
+mod convert;
 mod message;
 mod no_network;
+mod window;
 
+pub use array::ArrayError;
 pub use message::MessageError;
 pub use no_network::NoNetwork;
+pub use window::WindowError;
 
 use crate::own_rank::RankPrefix;
 use std::fmt;
@@ -12,18 +21,27 @@ use tsumugi_backends::boot::{CardError, ChooseError};
 use tsumugi_core::am::{CallError, SendError};
 use tsumugi_core::boot::BootError;
 use tsumugi_core::coll::CollError;
+use tsumugi_core::completion::Why;
 use tsumugi_core::mem::RegisterError;
 use tsumugi_core::mem::{AddrError, Rank};
+use tsumugi_core::wait::Interrupted;
 use tsumugi_gas::address::GlobalAddr;
+use tsumugi_gas::container::ContainerError;
 use tsumugi_gas::order::Full;
 use tsumugi_gas::table::NameError;
 use tsumugi_pvas::config::ConfigError;
 use tsumugi_pvas::{AttachError, LaunchError, SpaceError};
-use tsumugi_ult::StartError;
+use tsumugi_ult::{JoinError, SpawnError, StartError};
 
-/// Any error that a program of ranks may get. Its `Debug` output is its message, so
-/// that `fn main() -> Result<(), tsumugi::Error>` prints a sentence; outside of the job's
-/// main function the number of this rank stands before it, if the job has several ranks.
+/// Any error that a program of ranks may get: all other error types of these crates become
+/// it by `?`.
+///
+/// `{}` is a whole sentence, with the cause in it; `{:?}` is the same sentence, because this
+/// is what `fn main() -> Result<(), tsumugi::Error>` prints (outside of the job's main
+/// function with the number of this rank before it, if the job has several ranks); `{:#?}`
+/// shows the variant and its fields. [`source`](std::error::Error::source) returns what the
+/// sentence does not have: the causes of an error that another library has made
+/// ([`other`](Self::other)).
 #[non_exhaustive]
 pub enum Error {
     /// An operation was refused.
@@ -61,6 +79,20 @@ pub enum Error {
     Name(NameError),
     /// There is no room to begin another operation on global memory.
     Full(Full),
+    /// A container, or the heap of a pool, has refused a call.
+    Container(ContainerError),
+    /// An operation on an array was refused.
+    Array(ArrayError),
+    /// A window was not locked, an epoch not begun, or a copy not synchronised.
+    Window(WindowError),
+    /// There was no room to begin an operation that does not wait.
+    Busy(Why),
+    /// A ULT that was joined has panicked, or was cut off.
+    Join(JoinError),
+    /// A ULT could not be started.
+    Spawn(SpawnError),
+    /// A wait has ended by its limit, or by a cancellation.
+    Interrupted(Interrupted),
     /// A variable of the environment has a value that is not valid.
     Config(ConfigError),
     /// The ranks of a job without a launcher could not be started.
@@ -91,16 +123,27 @@ pub enum Error {
         /// The reason why there is no network.
         why: NoNetwork,
     },
+    /// There is no network.
+    Network(NoNetwork),
     /// The scheduler could not be started.
     Start(StartError),
-    /// An error of the program's own.
+    /// A sentence of the program's own.
     Program(String),
+    /// Another error: of the program, of another library, or one of these crates that has
+    /// no variant of its own, such as that of a channel.
+    Other(Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl Error {
     /// Makes an error of the program's own, for a `main` that returns this type.
     pub fn program(message: impl fmt::Display) -> Self {
         Self::Program(message.to_string())
+    }
+
+    /// Makes an error of any other error, which stays as it is: a `match` on
+    /// [`Error::Other`] can downcast it, and its sources are those of this error.
+    pub fn other(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self::Other(error.into())
     }
 }
 
@@ -130,6 +173,13 @@ impl fmt::Display for Error {
             Self::Access(error) => error.fmt(f),
             Self::Name(error) => error.fmt(f),
             Self::Full(error) => error.fmt(f),
+            Self::Container(error) => error.fmt(f),
+            Self::Array(error) => error.fmt(f),
+            Self::Window(error) => error.fmt(f),
+            Self::Busy(why) => write!(f, "the operation was not begun: {why}"),
+            Self::Join(error) => error.fmt(f),
+            Self::Spawn(error) => error.fmt(f),
+            Self::Interrupted(error) => error.fmt(f),
             Self::Config(error) => error.fmt(f),
             Self::Launch(error) => error.fmt(f),
             Self::Attach(error) => error.fmt(f),
@@ -148,46 +198,77 @@ impl fmt::Display for Error {
                  connects the nodes: {why}; TSUMUGI_NETWORK chooses the network, TSUMUGI_NODE \
                  names the node of a rank"
             ),
+            Self::Network(error) => error.fmt(f),
             Self::Start(error) => error.fmt(f),
             Self::Program(message) => f.write_str(message),
+            Self::Other(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Other(error) => error.source(),
+            // The sentence has the cause.
+            _ => None,
         }
     }
 }
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", RankPrefix::of_error())?;
-        fmt::Display::fmt(self, f)
+        if !f.alternate() {
+            write!(f, "{}", RankPrefix::of_error())?;
+            return fmt::Display::fmt(self, f);
+        }
+        let one: (&str, &dyn fmt::Debug) = match self {
+            Self::Addr(error) => ("Addr", error),
+            Self::Coll(error) => ("Coll", error),
+            Self::Call(error) => ("Call", error),
+            Self::Send(error) => ("Send", error),
+            Self::Message(error) => ("Message", error),
+            Self::Register(error) => ("Register", error),
+            Self::Access(error) => ("Access", error),
+            Self::Name(error) => ("Name", error),
+            Self::Full(error) => ("Full", error),
+            Self::Container(error) => ("Container", error),
+            Self::Array(error) => ("Array", error),
+            Self::Window(error) => ("Window", error),
+            Self::Busy(error) => ("Busy", error),
+            Self::Join(error) => ("Join", error),
+            Self::Spawn(error) => ("Spawn", error),
+            Self::Interrupted(error) => ("Interrupted", error),
+            Self::Config(error) => ("Config", error),
+            Self::Launch(error) => ("Launch", error),
+            Self::Attach(error) => ("Attach", error),
+            Self::Space(error) => ("Space", error),
+            Self::Boot(error) => ("Boot", error),
+            Self::Choose(error) => ("Choose", error),
+            Self::Network(error) => ("Network", error),
+            Self::Start(error) => ("Start", error),
+            Self::Program(message) => ("Program", message),
+            Self::Other(error) => ("Other", error),
+            Self::OutOfMemory { bytes, variable } => {
+                let mut shown = f.debug_struct("OutOfMemory");
+                return shown.field("bytes", bytes).field("variable", variable).finish();
+            }
+            Self::LengthsDiffer { own, rank, other } => {
+                let mut shown = f.debug_struct("LengthsDiffer");
+                return shown.field("own", own).field("rank", rank).field("other", other).finish();
+            }
+            Self::Card { rank, error } => {
+                return f.debug_struct("Card").field("rank", rank).field("error", error).finish();
+            }
+            Self::SeveralNodes { ranks, nodes, hosts, why } => {
+                let mut shown = f.debug_struct("SeveralNodes");
+                shown.field("ranks", ranks).field("nodes", nodes).field("hosts", hosts);
+                return shown.field("why", why).finish();
+            }
+        };
+        f.debug_tuple(one.0).field(one.1).finish()
     }
 }
 
-impl std::error::Error for Error {}
-
-macro_rules! from {
-    ($($variant:ident($error:ty)),* $(,)?) => {$(
-        impl From<$error> for Error {
-            fn from(error: $error) -> Self {
-                Self::$variant(error)
-            }
-        }
-    )*};
-}
-
-from!(
-    Addr(AddrError),
-    Coll(CollError),
-    Call(CallError),
-    Send(SendError),
-    Message(MessageError),
-    Register(RegisterError),
-    Access(AddrError<GlobalAddr>),
-    Name(NameError),
-    Full(Full),
-    Config(ConfigError),
-    Launch(LaunchError),
-    Attach(AttachError),
-    Space(SpaceError),
-    Boot(BootError),
-    Choose(ChooseError),
-    Start(StartError),
-);
+#[cfg(test)]
+mod tests;

@@ -6,6 +6,7 @@ use crate::net::NetLayer;
 use crate::node::{DeferredFree, RankNode};
 use crate::node_queue::NodeQueue;
 use crate::service::am::Am;
+use crate::service::collectives::GroupHandle;
 use crate::service::messages::Messages;
 use std::fmt;
 use std::sync::Arc;
@@ -112,6 +113,10 @@ impl RankHandle {
         &self.node
     }
 
+    pub(crate) fn shared_node(&self) -> &Arc<RankNode> {
+        &self.node
+    }
+
     /// The active messages of this rank.
     #[inline]
     pub fn am(&self) -> &Am {
@@ -122,6 +127,12 @@ impl RankHandle {
     #[inline]
     pub fn messages(&self) -> &Arc<Messages> {
         self.node.messages()
+    }
+
+    /// The group of all ranks.
+    #[inline]
+    pub fn world(&self) -> &GroupHandle {
+        self.node.world()
     }
 
     /// The heap, for memory of this rank alone.

@@ -23,15 +23,19 @@
 
 pub mod affinity;
 pub mod variable;
-mod own_rank;
+pub mod own_rank;
 pub mod error;
 pub mod panic;
 pub mod inside;
 pub mod config;
+pub mod guest;
 mod deadline;
 mod cas_loop;
 pub mod lasting;
 mod engine_call;
+mod completion_memory;
+mod block_pool;
+pub mod host_operations;
 pub mod node_queue;
 pub mod leaked_slice;
 mod endpoint_card;
@@ -45,6 +49,8 @@ mod node_barrier;
 mod progress_thread;
 mod handle;
 pub mod route;
+pub mod carried;
+pub mod signal_wait;
 pub mod job;
 pub mod start;
 #[cfg(all(test, any(tsumugi_asan, tsumugi_tsan)))]
@@ -52,5 +58,5 @@ mod planted;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 
-pub use error::{Error, MessageError, NoNetwork};
+pub use error::{ArrayError, Error, MessageError, NoNetwork, WindowError};
 pub use handle::RankHandle;

@@ -2,9 +2,11 @@
 
 use crate::affinity;
 use crate::config::Chosen;
+use crate::host_operations::HostTables;
 use crate::net::NetLayer;
 use crate::node_queue::NodeQueue;
 use crate::service::am::Am;
+use crate::service::collectives::{Collectives, GroupHandle};
 use crate::service::global_memory::GlobalDriver;
 use crate::service::messages::Messages;
 use crate::service::{Service, Services};
@@ -34,6 +36,9 @@ pub struct RankNode {
     looks: u32,
     am: Am,
     messages: Arc<Messages>,
+    collectives: Arc<Collectives>,
+    /// The group of all ranks.
+    world: GroupHandle,
     /// The global memory, once the ranks have opened it.
     global: OnceLock<Arc<GlobalDriver>>,
     /// The services that come and go.
@@ -65,14 +70,18 @@ impl RankNode {
         let team = Team::new(member.rank(), member.size(), COLLECTIVE_KEY);
         let circle = NodeBarrier::new(member.local().0, member.size());
         let circle = Some(circle).filter(|_| member.nodes().count() == 1);
+        let messages = Arc::new(messages);
+        let collectives = Arc::new(Collectives::new(&member, messages.clone()));
         Self {
+            world: GroupHandle::world(&collectives),
+            collectives,
             circle,
             looks: chosen.idleness().spins,
             member,
             waiters: Waiters::new(),
             team,
             am,
-            messages: Arc::new(messages),
+            messages,
             global: OnceLock::new(),
             services: Services::default(),
             spawner: Mutex::new(None),
@@ -136,6 +145,11 @@ impl RankNode {
         &self.messages
     }
 
+    /// The group of all ranks.
+    pub(crate) fn world(&self) -> &GroupHandle {
+        &self.world
+    }
+
     /// The global memory, if it was opened.
     #[inline]
     pub fn global(&self) -> Option<&Arc<GlobalDriver>> {
@@ -149,7 +163,8 @@ impl RankNode {
     }
 
     /// Opens the global memory. Returns the driver that was there first.
-    pub fn open_global(&self, driver: GlobalDriver) -> &Arc<GlobalDriver> {
+    pub fn open_global(&self, mut driver: GlobalDriver) -> &Arc<GlobalDriver> {
+        driver.share_host(self.messages.host());
         self.global.get_or_init(|| Arc::new(driver))
     }
 
@@ -159,6 +174,7 @@ impl RankNode {
         of(&self.am)
             | self.global().is_some_and(|global| of(&**global))
             | self.services.any(&of)
+            | of(&*self.collectives)
             | of(&*self.messages)
     }
 
@@ -174,12 +190,18 @@ impl RankNode {
     /// How long until the next time limit.
     pub(crate) fn until_deadline(&self) -> Option<Duration> {
         let global = self.global().and_then(|global| global.until_deadline());
-        self.am.until_deadline().into_iter().chain(global).min()
+        let collectives = self.collectives.until_deadline();
+        self.am.until_deadline().into_iter().chain(global).chain(collectives).min()
     }
 
     /// Handles the change of a word under `key` by another node.
     pub(crate) fn rang(&self, key: RegionKey) {
         self.any(|service| service.rang(key));
+    }
+
+    /// The operations in flight that no engine carries out.
+    pub(crate) fn host(&self) -> &HostTables {
+        self.messages.host().tables()
     }
 
     pub(crate) fn waiters(&self) -> &Waiters {

@@ -15,16 +15,16 @@
 //! | counted by | `tests/no_alloc.rs` |
 //! | measured by | `tsumugi bench rma`, rows `delegate_*` and `offload_*` |
 
+use crate::completion_memory::CompletionMemory;
 use crate::config::{Idleness, Path};
-use crate::engine_call::{come_again, hint};
+use crate::engine_call::hint;
 use crate::lasting::{Lasting, Stays};
 use crate::panic;
 use std::fmt;
 use std::ptr::NonNull;
 use std::thread;
 use tsumugi_core::backend::Queued;
-use tsumugi_core::completion::{Busy, Outcome, Status};
-use tsumugi_core::completion::{Callback, CompletionTable, Completions};
+use tsumugi_core::completion::{Busy, Completions, OnEnd, Status};
 use tsumugi_core::engine::{
     Delegate, Engine, Executor, Idle, Offload, Port, PortCounts, Retry, Work,
 };
@@ -45,7 +45,7 @@ pub struct NodeQueue {
 type QueuedDirect = Queued<Direct, DEPTH>;
 
 struct QueueParts {
-    table: CompletionTable<SHARDS>,
+    table: CompletionMemory,
     ring: Mpsc<Work, RING_SLOTS>,
     counts: PortCounts,
     executors: Vec<Executor<'static, QueuedDirect>>,
@@ -63,7 +63,7 @@ impl NodeQueue {
     #[inline(never)]
     fn behind(path: Path, direct: Direct, idleness: Idleness) -> Self {
         let parts = Box::leak(Box::new(QueueParts {
-            table: CompletionTable::new(),
+            table: CompletionMemory::new(TAGS),
             ring: Mpsc::new(),
             counts: PortCounts::new(),
             executors: Vec::new(),
@@ -127,29 +127,17 @@ impl NodeQueue {
         self.engine.submit(hint(), *op, buf)
     }
 
-    /// Begins the operation, and calls back when it has ended; never waits.
-    pub fn submit_callback(&self, op: &Op, callback: Callback) -> Result<(), Busy<()>> {
-        self.engine.submit_callback(hint(), *op, callback)
+    /// Begins the operation, and calls `done`, which lies in its slot, when it has ended;
+    /// never waits.
+    pub fn submit_owned<C: OnEnd>(&self, op: &Op, done: C) -> Result<(), Busy<C>> {
+        self.engine.submit_owned(hint(), *op, done)
     }
 
-    /// Carries the operation out as a future.
-    pub async fn carry<B: Send + 'static>(&self, op: &Op, buf: B) -> Outcome<B> {
-        let mut buf = buf;
-        loop {
-            match self.submit(op, buf) {
-                Ok(Status::Done(outcome)) => return outcome,
-                Ok(Status::Pending(ticket)) => {
-                    // There may be no other thread that would post it.
-                    self.engine.flush();
-                    return ticket.await;
-                }
-                Err(busy) => {
-                    buf = busy.buf;
-                    self.engine.poll();
-                    come_again().await;
-                }
-            }
-        }
+    /// Posts what has gathered and takes completions, for a caller that looks for the end
+    /// of an operation: there may be no other thread that would. Never waits.
+    pub fn look(&self) {
+        self.engine.flush();
+        self.engine.poll();
     }
 
     /// Posts and polls for the threads that sleep. Returns whether there was
@@ -200,6 +188,6 @@ impl fmt::Debug for NodeQueue {
     }
 }
 
-const SHARDS: usize = 16;
+const TAGS: usize = 1024;
 const RING_SLOTS: usize = 1024;
 const DEPTH: usize = 256;

@@ -85,6 +85,12 @@ pub fn contain<R>(what: impl Display, call: impl FnOnce() -> R) -> Option<R> {
     }
 }
 
+/// Calls a callback of the program. A panic of it is contained, because the calling
+/// thread ends operations of other callers, too; and the callback must not sleep.
+pub fn call_back(then: impl FnOnce() + Send) {
+    contain("a completion callback", || tsumugi_ult::callback(then));
+}
+
 #[cold]
 fn report(what: impl Display, panic: Box<dyn Any + Send>) {
     // One write, so that the line does not mix with other output. An error is

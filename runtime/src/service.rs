@@ -1,16 +1,18 @@
-//! The services that a rank runs for other ranks: active messages, messages, the global
-//! memory, and the locks of windows. Workers run them between two ULTs, and the helper
+//! The services that a rank runs for other ranks: active messages, messages, collectives,
+//! the global memory, and the locks of windows. Workers run them between two ULTs, and the helper
 //! runs them while all workers compute.
 //!
 //! ```text
 //!  Node ─ each service ─┬─ Am                   always
 //!                       ├─ Messages             always
+//!                       ├─ Collectives          always
 //!                       ├─ gas::Driver          once the global memory is open
 //!                       └─ window::TreeService ...  one for each window with a tree lock
 //! ```
 
 pub mod am;
 pub mod messages;
+pub mod collectives;
 pub mod global_memory;
 
 use std::fmt;

@@ -111,7 +111,7 @@ impl Arrays {
         };
         let (room, element_bytes) = (&self.room, size_of::<T>());
         let (page_len, shape) = dealt.shape(room.runtime.size(), len, element_bytes);
-        shape.check().map_err(Error::program)?;
+        shape.check()?;
         check_bytes::<T>(len)?;
         let record = ArrayRecord {
             handle: 0,
@@ -166,7 +166,7 @@ impl Arrays {
         check_bytes::<T>(record.len as usize)?;
         let shape = record.shape(self.room.runtime.size());
         let words = self.room.words.clone();
-        let layout = PageLayout::new(shape, words.key(), record.start).map_err(Error::program)?;
+        let layout = PageLayout::new(shape, words.key(), record.start)?;
         let engine = PageEngine::alone(&self.room.runtime, words, layout, lease);
         Ok(GlobalArray::of(engine, &dealt, record.len as usize, record.page_len as usize))
     }

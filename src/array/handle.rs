@@ -61,7 +61,7 @@ impl Runtime {
     /// [`Directory::Messages`]: super::Directory::Messages
     pub fn array_by<T: Plain>(&self, len: usize, dealt: Dealt) -> Result<GlobalArray<T>, Error> {
         let (page_len, shape) = dealt.shape(self.size(), len, size_of::<T>());
-        shape.check().map_err(Error::program)?;
+        shape.check()?;
         check_bytes::<T>(len)?;
         if let Some((page, rank)) = shape.homes.stray(dealt.first) {
             return Err(ArrayError::NoSuchRank { page, rank, size: self.size() }.into());

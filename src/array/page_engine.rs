@@ -20,6 +20,7 @@ use tsumugi_gas::page::{
     DirectoryEntry, Distribution, HEADER_BYTES, OptimisticRead, PageDriver, PageId, PageLayout,
     PagePin, PageShape, PageState, PinFast, ReadFast, ShapeError, drive,
 };
+use tsumugi_runtime::route::Route;
 
 /// The pages of an array, as one rank accesses them.
 pub(crate) struct PageEngine {
@@ -61,7 +62,7 @@ impl PageEngine {
             Some(directory) => PageLayout::apart(shape, directory, words.key()),
             None => PageLayout::new(shape, words.key(), 0),
         };
-        let layout = layout.map_err(Error::program)?;
+        let layout = layout?;
         let post = match dealt.directory {
             Directory::Atomics | Directory::Device => None,
             Directory::Messages if runtime.size() > RANKS_MAX => {
@@ -300,7 +301,24 @@ impl PageEngine {
         self.hold(page, call.take().expect("the access was not called"))
     }
 
-    /// Does the same for a page that is not in the location cache.
+    /// Does the same if the page is in reach, and does nothing if not. Wait-free, except
+    /// for the time of `call`.
+    #[inline]
+    pub(super) fn held_at_hand<R>(
+        &self,
+        page: PageId,
+        call: impl FnOnce(&Runtime, RemoteAddr) -> Result<R, AddrError>,
+    ) -> Option<Result<R, AddrError>> {
+        let pin =
+            PinFast::of(&self.layout, self.runtime.rank(), page, |at| self.words.own(at.offset));
+        let find = |entry| {
+            let at = self.words.real(self.layout.bytes(entry));
+            matches!(self.runtime.handle().route(&at), Route::Here).then_some(at)
+        };
+        pin.hit(page, find, |at| call(&self.runtime, at))
+    }
+
+    /// Does the same as [`held`](Self::held) for a page that is not in the location cache.
     #[inline(never)]
     fn hold<R>(
         &self,

@@ -18,7 +18,7 @@ use tsumugi_runtime::service::messages::{Messages, Under, pattern};
 #[derive(Clone)]
 pub struct Comm {
     runtime: Runtime,
-    context: u16,
+    pub(super) context: u16,
 }
 
 impl Runtime {
@@ -33,12 +33,10 @@ impl Comm {
     ///
     /// # Errors
     ///
-    /// [`Error::Message`] with [`MessageError::NoContext`] after 65,535
-    /// communicators; [`Error::Coll`] if a rank has died, or another thread of this
-    /// rank is in a collective.
+    /// [`Error::Coll`]: a rank has died, or the job has 65,534 communicators and
+    /// [groups](crate::Group). A communicator's number is not used again.
     pub fn duplicate(&self) -> Result<Self, Error> {
-        let context = self.messages().next_context()?;
-        self.runtime.barrier()?;
+        let context = self.runtime.handle().world().claim_context()?;
         Ok(Self { runtime: self.runtime.clone(), context })
     }
 
@@ -121,11 +119,11 @@ impl Comm {
         let room_for = |bytes: usize| match (value_bytes > 0).then(|| bytes.div_ceil(value_bytes)) {
             Some(count) => {
                 values.reserve_exact(count);
-                values.as_mut_ptr().cast()
+                Ok::<_, MessageError>(values.as_mut_ptr().cast())
             }
             None => {
                 odd.reserve_exact(bytes);
-                odd.as_mut_ptr()
+                Ok(odd.as_mut_ptr())
             }
         };
         // SAFETY: the memory has as many bytes as were reserved, and both vectors
@@ -155,17 +153,11 @@ impl Comm {
         tags: impl Into<Tags>,
         into: &mut [U],
     ) -> Result<Received, MessageError> {
-        // Checked before a message can refer to the buffer of this call.
-        tsumugi_ult::assert_may_block("message");
-        // SAFETY: both slices are borrowed until the call returns, and both
-        // operations are waited for.
-        let receiving = unsafe { self.begin_receive(source.into(), tags.into(), into) }?;
-        let sent = self.send(to, tag, values);
-        if sent.is_err() {
-            self.messages().cancel(receiving);
-        }
-        let received = self.messages().finish(receiving);
-        sent.and(received)
+        let (at, room) = (into.as_mut_ptr().cast(), size_of_val(into));
+        let (source, tags) = (source.into(), tags.into());
+        // SAFETY: the values are borrowed exclusively until the call returns. Any bytes
+        // are valid values of a `Plain` type.
+        unsafe { self.send_recv_at((to, tag, values), (source, tags), (at, room)) }
     }
 
     /// Begins to send the values; the handle owns `values` until the send has
@@ -325,6 +317,10 @@ impl Comm {
         if let Some(index) = other {
             panic!("message {index} does not belong to {}", self.rank());
         }
+    }
+
+    pub(super) fn context(&self) -> u16 {
+        self.context
     }
 
     pub(super) fn messages(&self) -> &Arc<Messages> {

@@ -12,11 +12,15 @@
 //! ended with an error.
 
 use super::{Global, GlobalAddr};
-use crate::{AddrError, Rank};
+use crate::{AddrError, Busy, Rank};
 use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use tsumugi_gas::order::{After, Full, Handle};
 use tsumugi_gas::request::GlobalRequest;
+use tsumugi_runtime::panic::call_back;
 use tsumugi_runtime::service::global_memory::GlobalDriver;
 
 /// An operation on global memory that was begun.
@@ -119,6 +123,46 @@ impl Operation {
             Some(place) => self.driver.wait(self.handle, place),
             None => Ok(0),
         }
+    }
+}
+
+impl Operation {
+    /// Calls `then` with the result, once, on the thread that ends the operation; at once
+    /// if it has ended. Never waits, and allocates nothing. The rules for `then` are those
+    /// of [`Deferred::then`](crate::Deferred::then).
+    ///
+    /// # Errors
+    ///
+    /// [`Busy`], with the operation and `then`: there is no room for `then` now. The
+    /// operation goes on.
+    pub fn then<F>(mut self, then: F) -> Result<(), Busy<(Self, F)>>
+    where
+        F: FnOnce(Result<u64, AddrError<GlobalAddr>>) + Send + 'static,
+    {
+        let Some(place) = self.place.take() else {
+            call_back(|| then(Ok(0)));
+            return Ok(());
+        };
+        self.driver.end_with(place, then).map_err(|(then, why)| {
+            self.place = Some(place);
+            Busy { operation: (self, then), why }
+        })
+    }
+}
+
+/// Completes with the result, as [`wait`](Operation::wait) returns it. Panics if it is
+/// polled after that.
+impl Future for Operation {
+    type Output = Result<u64, AddrError<GlobalAddr>>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        let place = this.place.expect("an operation was polled after it had completed");
+        let polled = this.driver.poll_end(place, context);
+        if polled.is_ready() {
+            this.place = None;
+        }
+        polled
     }
 }
 

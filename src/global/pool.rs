@@ -13,12 +13,12 @@
 //!     let pool = rt.global()?.pool(1 << 20)?;
 //!     let ranks: Vec<Rank> = rt.ranks().collect();
 //!     let made = match rt.rank() {
-//!         Rank(0) => Set::create(&pool, &ranks, 16, Rank(0)).map_err(Error::program)?.addr,
+//!         Rank(0) => Set::create(&pool, &ranks, 16, Rank(0))?.addr,
 //!         _ => Default::default(),
 //!     };
 //!     // An address is a word, so it can be stored and sent.
-//!     let set = Set::at_addr(&pool, pool.global().tell(made)?[0]).map_err(Error::program)?;
-//!     let is_first = set.insert(&pool, Data::Here(b"key")).map_err(Error::program)?;
+//!     let set = Set::at_addr(&pool, pool.global().tell(made)?[0])?;
+//!     let is_first = set.insert(&pool, Data::Here(b"key"))?;
 //!     assert_eq!(rt.sum(u64::from(is_first))?, 1);
 //!     rt.barrier()
 //! })

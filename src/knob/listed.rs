@@ -1,6 +1,6 @@
 //! The variables, group by group.
 
-use super::{Knob, KnobGroup};
+use super::variable::{Knob, KnobGroup};
 use crate::config::{
     ALONE_FROM, ASK_FROM, BIND, BINDS, BOTH_FROM, CALIBRATE, CHUNK, Config, DESIGNS, DEVICE,
     DIRECT_FROM, DIRECT_MAX, DYNAMIC, DYNAMICS, EAGER_MAX, ENDPOINTS, FAULTS, HALVES_FROM,
@@ -21,6 +21,19 @@ use tsumugi_pvas::space::limits;
 use tsumugi_runtime::config::SILENCE_DEFAULT;
 use tsumugi_runtime::inside::REPORTS;
 use tsumugi_runtime::variable::{REPORT, TRACE};
+
+impl Config {
+    /// Returns every variable, by group, with the value that a job of `size` ranks on
+    /// this node would use.
+    ///
+    /// # Errors
+    ///
+    /// [`ShapeError`] if the partitions of such a job do not fit in the address
+    /// space.
+    pub fn knobs(&self, size: u32) -> Result<Vec<Knob>, ShapeError> {
+        listed(self, size)
+    }
+}
 
 /// The variables of one group, as they are listed.
 struct GroupList {
@@ -66,7 +79,7 @@ impl GroupList {
 }
 
 /// Every variable, with its value for a job of `size` ranks on this node.
-pub(super) fn listed(config: &Config, size: u32) -> Result<Vec<Knob>, ShapeError> {
+fn listed(config: &Config, size: u32) -> Result<Vec<Knob>, ShapeError> {
     let shape = PartitionShape::fit(size, &config.space, limits())?;
     let lists = [
         ranks(config),

@@ -1,6 +1,8 @@
 //! Every variable that the code names is described.
 
+use super::misspelt::misspelt;
 use super::*;
+use crate::Config;
 use crate::config::{SPIN_ROUNDS, WORKERS};
 use std::fs;
 use std::path::Path;

@@ -25,9 +25,12 @@ use tsumugi_test_networks::hub::{self, Hub};
 use tsumugi_ult::{Progress, Scheduler, StackArea};
 
 mod awaited;
+#[path = "../../tests/collectives/mod.rs"]
+mod collectives;
 #[path = "../../tests/job/global.rs"]
 mod global;
 mod cut_off;
+mod deferred;
 mod given_up;
 mod held;
 mod ids;
@@ -313,6 +316,22 @@ fn histories_with_the_directory_of_a_device_are_linearizable() {
     run(&[1, 1, 2], None, move |rt, _| (0..10).try_for_each(|seed| play(rt, seed)));
     for seed in [1, 2, 5] {
         run(&[1, 1, 2], Some(seed), move |rt, _| play(rt, seed));
+    }
+}
+
+/// Groups with several ranks on each node take stages; others do not.
+#[test]
+fn collectives_give_the_results_of_serial_ones() {
+    for nodes in [&[1, 2][..], &[1, 1, 2, 2], &[1, 2, 1, 3, 1, 2]] {
+        run(nodes, None, |rt, _| collectives::play(rt, &[1, 0, 700]));
+    }
+}
+
+/// The same over networks with many faults.
+#[test]
+fn collectives_work_over_bad_networks() {
+    for seed in [1, 2, 5] {
+        run(&[1, 1, 2, 3], Some(seed), |rt, _| collectives::play(rt, &[1, 3000]));
     }
 }
 

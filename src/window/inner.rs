@@ -30,7 +30,7 @@ impl WindowInner {
     pub(super) fn share(runtime: &Runtime, agent: Agent, design: Design) -> Result<Self, Error> {
         let (ranks, nodes) = (runtime.size(), runtime.handle().node().member().nodes().count());
         let per_leaf = ranks.div_ceil(nodes).min(FAN_MAX);
-        let tree = |key, at| Tree::new(ranks, per_leaf, FAN_MAX, key, at).map_err(Error::program);
+        let tree = |key, at| Tree::new(ranks, per_leaf, FAN_MAX, key, at).map_err(Error::other);
         let draft = tree(RegionKey::new(0, 1), 0)?;
         let bytes = match design {
             Design::Tree => (0..ranks).map(|rank| draft.bytes_of(Rank(rank))).max().unwrap_or(0),

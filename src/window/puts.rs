@@ -44,8 +44,8 @@ impl Puts {
         buf.copy_from_slice(values);
         self.lock().entry(target).or_default().count += 1;
         let puts = self.clone();
-        let begun =
-            runtime.put_then(to, buf, move |outcome| puts.landed(target, outcome.result.map(drop)));
+        let put = runtime.ops().put_buffer(to, buf);
+        let begun = put.then(move |outcome| puts.landed(target, outcome.result.map(drop)));
         if begun.is_err() {
             // No room to begin a put: it is carried out before this returns.
             let result = runtime.put_slice(to, values);

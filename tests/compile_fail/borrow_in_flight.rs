@@ -5,7 +5,7 @@ fn main() -> Result<(), tsumugi::Error> {
         let words = rt.share::<u64>(8)?;
         let buf = rt.buffer::<u64>(8)?;
         let first = &buf[0];
-        let status = rt.try_get(words.at(rt.rank(), 0), buf);
+        let status = rt.ops().get_buffer(words.at(rt.rank(), 0), buf).try_begin();
         println!("{first}");
         drop(status);
         Ok(())

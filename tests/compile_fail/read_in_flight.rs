@@ -4,7 +4,7 @@ fn main() -> Result<(), tsumugi::Error> {
     tsumugi::run(|rt| {
         let words = rt.share::<u64>(8)?;
         let buf = rt.buffer::<u64>(8)?;
-        let status = rt.try_get(words.at(rt.rank(), 0), buf);
+        let status = rt.ops().get_buffer(words.at(rt.rank(), 0), buf).try_begin();
         println!("{}", buf[0]);
         drop(status);
         Ok(())

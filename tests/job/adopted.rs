@@ -3,7 +3,7 @@
 //! device before.
 
 use std::ptr::{NonNull, null_mut};
-use tsumugi::{Error, Foreign, Rank, Runtime};
+use tsumugi::{Adoptable, Error, Rank, Runtime};
 
 /// Pages from the system.
 struct Mapping(NonNull<u64>);
@@ -31,7 +31,7 @@ impl Drop for Mapping {
 }
 
 // SAFETY: the pages belong to the value until it is dropped.
-unsafe impl Foreign for Mapping {
+unsafe impl Adoptable for Mapping {
     type Value = u64;
     fn values(&self) -> &[u64] {
         // SAFETY: the pages are mapped as long as `self`, which is borrowed.

@@ -4,10 +4,11 @@
 use crate::foreign::{
     a_death_is_noticed_without_a_launcher, a_rank_that_was_given_up_ends_with_the_reason,
     a_rank_without_memory_meets_others_later, a_start_that_fails_reports_the_reason,
-    an_idle_job_on_several_nodes_burns_no_core, arrays_span_nodes, containers_span_nodes,
-    global_memory_spans_nodes, histories_span_nodes, homes_answer_other_nodes, locks_span_nodes,
-    pages_move_between_nodes, programs_span_nodes, ranks_meet_by_name,
-    ranks_meet_by_the_variables_of_others, ranks_meet_over_tcp, ranks_of_several_nodes_are_one_job,
+    an_idle_job_on_several_nodes_burns_no_core, arrays_span_nodes, collectives_span_nodes,
+    containers_span_nodes, global_memory_spans_nodes, histories_span_nodes,
+    homes_answer_other_nodes, locks_span_nodes, pages_move_between_nodes, programs_span_nodes,
+    ranks_meet_by_name, ranks_meet_by_the_variables_of_others, ranks_meet_over_tcp,
+    ranks_of_several_nodes_are_one_job,
     ranks_of_several_nodes_without_a_network_fail_with_the_reason,
     the_network_outlives_a_callback_that_panics,
 };
@@ -50,6 +51,9 @@ pub const ALL: &[Case] = cases![
     an_unanswered_call_is_reported,
     messages_keep_their_order,
     messages_with_a_killed_rank_end,
+    collectives_give_the_results_of_serial_ones,
+    collectives_with_a_killed_rank_name_it,
+    collectives_span_nodes,
     buffers_outside_of_partitions_are_copied_by_the_kernel,
     ranks_that_only_read_refuse_puts,
     ranks_meet_over_tcp,
@@ -476,6 +480,29 @@ fn messages_with_a_killed_rank_end() {
         let done = job.finish();
         assert_eq!(done.code, Some(128 + libc::SIGKILL), "{}", done.text);
         assert_eq!(done.text.matches("lost 12 exchanges").count(), 2, "{}", done.text);
+    }
+}
+
+fn collectives_give_the_results_of_serial_ones() {
+    for ranks in [1, 2, 5] {
+        passes(ranks, "collectives", &[]);
+    }
+    passes(3, "collectives-short", &[("TSUMUGI_WORKERS", "2")]);
+}
+
+/// In each group, also one that the killed rank was not in.
+fn collectives_with_a_killed_rank_name_it() {
+    let mut seeded = Seeded(12);
+    for victim in [2, 0, 3, 1, 2] {
+        let mut job = start_with(4, "collectors", &[LONG_GRACE]);
+        let pids = job.read_until("working", 4);
+        thread::sleep(Duration::from_micros(seeded.below(60_000)));
+        // SAFETY: `kill` accesses no memory of this process.
+        assert_eq!(unsafe { libc::kill(pids[victim] as i32, libc::SIGKILL) }, 0);
+        let done = job.finish();
+        assert_eq!(done.code, Some(128 + libc::SIGKILL), "{}", done.text);
+        let named = format!("lost rank {victim}");
+        assert_eq!(done.text.matches(&named).count(), 3, "{}", done.text);
     }
 }
 

@@ -84,7 +84,7 @@ pub fn play(rt: &Runtime, plan: Plan) -> Result<(), Error> {
         })
         .collect();
     for ult in ults {
-        ult.join().map_err(|_| Error::program("a ULT has panicked"))??;
+        ult.join()??;
     }
     rt.barrier()?;
     let mut held = [0; SUMS];

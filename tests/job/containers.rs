@@ -136,11 +136,11 @@ fn rows(rt: &Runtime, pool: &Pool, work: Work) -> Result<(), Error> {
 /// Set, multiset and map.
 fn keys(rt: &Runtime, pool: &Pool, work: Work) -> Result<(), Error> {
     let ranks: Vec<Rank> = rt.ranks().collect();
-    let set = Set::create(pool, &ranks, 4, Rank(0)).map_err(Error::program)?;
+    let set = Set::create(pool, &ranks, 4, Rank(0))?;
     let set = keyed::<Set>(rt, pool, set.addr)?;
-    let counts = Multiset::create(pool, &ranks, 4, Rank(0)).map_err(Error::program)?;
+    let counts = Multiset::create(pool, &ranks, 4, Rank(0))?;
     let counts = keyed::<Multiset>(rt, pool, counts.addr)?;
-    let map = Map::create(pool, &ranks, 4, Rank(0)).map_err(Error::program)?;
+    let map = Map::create(pool, &ranks, 4, Rank(0))?;
     let map = keyed::<Map>(rt, pool, map.addr)?;
     let firsts = on_ults(rt, pool, work.ults, move |pool, ult| {
         let mut firsts = 0;
@@ -183,7 +183,7 @@ fn memory(rt: &Runtime, pool: &Pool) -> Result<(), Error> {
     for _ in 0..2 {
         let mut blocks = Vec::new();
         while let Ok(block) = pool.allocate(next, 64 << 10) {
-            pool.write(block, &[7; 100]).map_err(Error::program)?;
+            pool.write(block, &[7; 100])?;
             blocks.push(block);
         }
         assert!(blocks.len() >= 20, "{} blocks", blocks.len());
@@ -209,9 +209,9 @@ fn made<E: std::fmt::Debug>(
 fn keyed<K: Keyed>(rt: &Runtime, pool: &Pool, own: GlobalAddr) -> Result<K, Error> {
     let first = pool.global().tell(own)?[0];
     if rt.rank() != Rank(0) {
-        K::at_addr(pool, own).map_err(Error::program)?.destroy(pool).map_err(Error::program)?;
+        K::at_addr(pool, own)?.destroy(pool)?;
     }
-    K::at_addr(pool, first).map_err(Error::program)
+    K::at_addr(pool, first).map_err(Error::other)
 }
 
 /// A number that is unique for each step of each ULT of each rank.

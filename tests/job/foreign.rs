@@ -114,6 +114,10 @@ pub fn the_network_outlives_a_callback_that_panics() {
     assert_eq!(text.matches(told).count(), 2, "{text}");
 }
 
+pub fn collectives_span_nodes() {
+    on_two_nodes(3, "collectives-short", "called");
+}
+
 pub fn containers_span_nodes() {
     on_two_nodes(3, "containers", "called");
 }

@@ -69,7 +69,7 @@ pub fn play(rt: &Runtime) -> Result<(), Error> {
     }
     rt.barrier()?;
     println!("working");
-    let folder = std::env::var("TSUMUGI_TRACE").map_err(Error::program)?;
+    let folder = std::env::var("TSUMUGI_TRACE").map_err(Error::other)?;
     while !Path::new(&folder).join(END).exists() {
         tsumugi::ult::sleep(Duration::from_millis(5));
     }

@@ -10,9 +10,12 @@
 mod adopted;
 mod apart;
 mod cases;
+mod collectors;
 mod containers;
 mod ending;
 mod foreign;
+#[path = "../collectives/mod.rs"]
+mod collectives;
 mod churn;
 mod global;
 mod homes;

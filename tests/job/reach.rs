@@ -2,7 +2,7 @@
 
 // The crate `tsumugi`, under a name that the crate's own tests can use, too.
 use super::{api, roles};
-use api::{AddrError, Buffer, Error, Outcome, Rank, Remote, Runtime, Signal, Status, Until};
+use api::{AddrError, Buffer, Error, Outcome, Rank, Remote, Runtime, Signal, Until};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
@@ -106,7 +106,7 @@ fn long(
     Ok(())
 }
 
-/// Buffers that the operation owns: by a ticket, a future and a callback.
+/// Buffers that the operation owns: in flight, with a future and with a callback.
 fn owned(
     rt: &Runtime,
     at: &dyn Fn(usize) -> Remote<u32>,
@@ -116,19 +116,19 @@ fn owned(
     let mut buf = rt.buffer::<u32>(count)?;
     buf.iter_mut().zip(0..).for_each(|(to, value)| *to = value ^ peer.0 << 20);
     let sent = buf.to_vec();
-    let outcome = by_ticket(|buf| rt.try_put(at(7), buf), buf);
+    let outcome = in_flight(rt.ops().put_buffer(at(7), buf));
     outcome.result?;
     let mut buf = outcome.buf;
     buf.fill(0);
-    let outcome = by_ticket(|buf| rt.try_get(at(7), buf), buf);
+    let outcome = in_flight(rt.ops().get_buffer(at(7), buf));
     outcome.result?;
     assert_eq!(outcome.buf[..], sent);
     let mut buf = outcome.buf;
     buf.fill(1);
     let outcome = api::ult::block_on(async {
-        let put = rt.put_async(at(7), buf).await;
+        let put = rt.ops().put_buffer(at(7), buf).await;
         assert!(put.result.is_ok());
-        rt.get_async(at(8), put.buf).await
+        rt.ops().get_buffer(at(8), put.buf).await
     });
     outcome.result?;
     assert!(outcome.buf[..count - 1].iter().all(|value| *value == 1));
@@ -137,7 +137,7 @@ fn owned(
     let then = move |outcome: Outcome<Buffer<u32>>| {
         let _ = done.send((outcome.result.map(drop), outcome.buf[3]));
     };
-    assert!(rt.get_then(at(7), outcome.buf, then).is_ok());
+    assert!(rt.ops().get_buffer(at(7), outcome.buf).then(then).is_ok());
     let result = loop {
         match wait.try_recv() {
             Ok(result) => break result,
@@ -148,15 +148,11 @@ fn owned(
     Ok(())
 }
 
-fn by_ticket<'a>(
-    mut begin: impl FnMut(Buffer<u32>) -> Result<Status<'a, Buffer<u32>>, api::Busy<Buffer<u32>>>,
-    mut buf: Buffer<u32>,
-) -> Outcome<Buffer<u32>> {
+fn in_flight<C: api::deferred::Begin>(mut operation: api::Deferred<C>) -> C::Output {
     loop {
-        match begin(buf) {
-            Ok(Status::Done(outcome)) => return outcome,
-            Ok(Status::Pending(ticket)) => return ticket.wait(&api::ult::Here),
-            Err(busy) => buf = busy.buf,
+        match operation.try_begin() {
+            Ok(begun) => return begun.wait(),
+            Err(busy) => operation = busy.operation,
         }
         api::ult::yield_now();
     }
@@ -441,7 +437,7 @@ pub fn panics(rt: &Runtime) -> Result<(), Error> {
             ends.fetch_add(1, Ordering::SeqCst);
             assert!(number > 1, "a callback has had enough");
         };
-        assert!(rt.get_then(words.at(remote, 0), buf, then).is_ok());
+        assert!(rt.ops().get_buffer(words.at(remote, 0), buf).then(then).is_ok());
         while ended.load(Ordering::SeqCst) < number {
             std::hint::spin_loop();
         }

@@ -3,8 +3,8 @@
 use crate::churn::{self, Plan};
 use crate::moving::histories;
 use crate::{
-    adopted, apart, containers, ending, global, homes, inside, locks, mixture, mourn, moving,
-    outside, pages, poor, programs, reach, tally,
+    adopted, apart, collectives, collectors, containers, ending, global, homes, inside, locks,
+    mixture, mourn, moving, outside, pages, poor, programs, reach, tally,
 };
 use std::hint::black_box;
 use std::io::Write;
@@ -88,6 +88,9 @@ fn play(rt: &Runtime, role: &str) -> Result<(), Error> {
         "callers" => ending::callers(rt),
         "unanswered" => ending::unanswered(rt),
         "exchangers" => ending::exchangers(rt),
+        "collectives" => collectives::play(rt, &[1, 100, 30_000]),
+        "collectives-short" => collectives::play(rt, &[1, 2000]),
+        "collectors" => collectors::play(rt),
         "outside" => outside::play(rt),
         "outside-alone" => outside::alone(rt),
         "mixture" => mixture::play(rt, 1, if rt.size() > 2 { 150 } else { 1000 }),
@@ -262,7 +265,7 @@ fn meet(rt: &Runtime) -> Result<(), Error> {
 fn crowded(rt: &Runtime) -> Result<(), Error> {
     say("working");
     let open = || std::fs::read_dir("/proc/self/fd").map(Iterator::count);
-    while rt.rank() == Rank(1) && open().map_err(Error::program)? < 1500 {
+    while rt.rank() == Rank(1) && open().map_err(Error::other)? < 1500 {
         thread::sleep(Duration::from_millis(10));
     }
     rt.barrier()?;

@@ -8,19 +8,15 @@
 //! room points to. The room does not keep the value's type. [`ClosureVtable`] restores it: one
 //! table of functions per closure type in the program.
 
-use crate::host::{PanicPayload, catch, contain};
+use crate::host::{catch, contain};
+use crate::join_error::JoinError;
 use alloc::boxed::Box;
-use core::fmt;
 use core::marker::PhantomData;
 use core::mem::{MaybeUninit, align_of, size_of};
 use tsumugi_core::sync::UnsafeCell;
 
-/// The result of a ULT: its value, or the panic that ended it.
-pub(crate) type UltOutcome<T> = Result<T, PanicPayload>;
-
-/// The panic payload of a ULT that did not end before its scheduler did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cancelled;
+/// The result of a ULT: its value, or why there is none.
+pub(crate) type UltOutcome<T> = Result<T, JoinError>;
 
 /// The operations on a room that holds a closure of one type.
 pub(crate) struct ClosureVtable {
@@ -123,7 +119,7 @@ impl<T, F: FnOnce() -> T> Of<T, F> {
     unsafe fn run(room: &ClosureStorage) {
         // SAFETY: the caller promises that the room holds the closure, which is an `F`.
         let f = unsafe { room.take::<F>() };
-        let outcome: UltOutcome<T> = catch(f);
+        let outcome: UltOutcome<T> = catch(f).map_err(JoinError::of_panic);
         // SAFETY: the closure was taken out, so the room is empty.
         unsafe { room.put(outcome) }
     }
@@ -131,7 +127,7 @@ impl<T, F: FnOnce() -> T> Of<T, F> {
     unsafe fn call(room: &ClosureStorage, place: *mut ()) {
         // SAFETY: the caller promises that the room holds the closure, which is an `F`.
         let f = unsafe { room.take::<F>() };
-        let outcome: UltOutcome<T> = catch(f);
+        let outcome: UltOutcome<T> = catch(f).map_err(JoinError::of_panic);
         // SAFETY: the caller promises that the place has the outcome's type.
         unsafe { place.cast::<UltOutcome<T>>().write(outcome) }
     }
@@ -149,20 +145,12 @@ impl<T, F: FnOnce() -> T> Of<T, F> {
             let f = unsafe { room.take::<F>() };
             contain(|| drop(f));
         }
-        let outcome: UltOutcome<T> = Err(Box::new(Cancelled));
+        let outcome: UltOutcome<T> = Err(JoinError::cut_off());
         // SAFETY: the closure was taken out. An outcome that a ULT has left there, and
         // which was cut off after that, is leaked as its stack is.
         unsafe { room.put(outcome) }
     }
 }
-
-impl fmt::Display for Cancelled {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the scheduler ended before the ULT")
-    }
-}
-
-impl core::error::Error for Cancelled {}
 
 const fn fits<V>() -> bool {
     size_of::<V>() <= ROOM_BYTES && align_of::<V>() <= align_of::<StorageBytes>()
@@ -205,7 +193,7 @@ mod tests {
             unsafe {
                 room.put(closure);
                 (body.cancel)(&room, false);
-                assert!(room.take::<UltOutcome<usize>>().unwrap_err().is::<Cancelled>());
+                assert!(room.take::<UltOutcome<usize>>().unwrap_err().is_cancelled());
             }
             body
         };

@@ -101,8 +101,7 @@ impl<T> JoinHandle<T> {
     ///
     /// # Errors
     ///
-    /// The ULT's panic, or [`Cancelled`](crate::Cancelled) if its scheduler ended
-    /// first.
+    /// [`JoinError`](crate::JoinError), if the ULT has panicked, or if its scheduler ended first.
     ///
     /// # Panics
     ///
@@ -243,7 +242,7 @@ impl<T> JoinHandle<T> {
 
     /// Takes the result of a ULT that has ended.
     #[inline(always)]
-    fn take(self) -> UltOutcome<T> {
+    pub(crate) fn take(self) -> UltOutcome<T> {
         // SAFETY: the ULT has ended, the handle is used up, and `T` is the type it
         // was made for.
         let outcome = unsafe { self.slot.as_ref().take_result() };

@@ -115,11 +115,13 @@ mod limit;
 mod fp;
 mod local;
 mod check;
+mod join_error;
 mod body;
 mod token;
 mod task;
 mod slab;
 mod sched;
+mod enter;
 mod footprint;
 #[cfg(all(feature = "std", not(tsumugi_loom)))]
 mod foreign;
@@ -131,6 +133,7 @@ mod no_suspend;
 mod future;
 mod join;
 mod builder;
+pub mod call;
 mod key;
 pub mod sync;
 mod scope;
@@ -155,9 +158,9 @@ pub mod internals {
 pub use area::{StackArea, StackError};
 #[cfg(all(feature = "std", not(tsumugi_loom)))]
 pub use awake::count_while_awake;
-pub use body::Cancelled;
 pub use builder::{Builder, Order, SpawnError, spawn, spawn_future};
 pub use check::SuspensionCheck;
+pub use enter::Entered;
 pub use footprint::{Footprint, footprint};
 #[cfg(all(feature = "std", not(tsumugi_loom)))]
 pub use foreign::{Crowded, FOREIGN_MAX, Registration, register};
@@ -166,6 +169,7 @@ pub use future::block_on;
 #[cfg(not(feature = "std"))]
 pub use host::{Host, NoThreads, set_host};
 pub use join::{JoinHandle, is_alone, is_cancelled, yield_now, yield_to};
+pub use join_error::{Cancelled, JoinError};
 pub use key::LocalKey;
 pub use limit::Limit;
 #[cfg(feature = "std")]
@@ -178,7 +182,7 @@ pub use overflow::Origin;
 pub use park::{Here, Unparker, on_os_stack, park, unparker};
 pub use sched::{
     Config, NoProgress, Progress, Scheduler, Spawner, StartError, UltId, UltInfo, assert_may_block,
-    callback, id, in_callback, name, rank,
+    callback, id, in_callback, name, rank, worker,
 };
 pub use scope::{Scope, ScopedJoinHandle, scope};
 pub use stack::{Guards, Unguarded};

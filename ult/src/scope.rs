@@ -21,6 +21,7 @@ use crate::body::UltOutcome;
 use crate::builder::Builder;
 use crate::host::{self, catch, contain, resume};
 use crate::join::{JoinHandle, ON_OS_STACK, wait_end};
+use crate::join_error::JoinError;
 use crate::limit::Limit;
 use crate::park::{Here, ult};
 use crate::sched::Spawner;
@@ -222,7 +223,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     {
         let panics = &self.panics;
         let body = move || {
-            let outcome = catch(f);
+            let outcome = catch(f).map_err(JoinError::of_panic);
             if outcome.is_err() {
                 panics.fetch_add(1, Ordering::Relaxed);
             }
@@ -250,8 +251,7 @@ impl<T> ScopedJoinHandle<'_, T> {
     ///
     /// # Errors
     ///
-    /// The ULT's panic, or [`Cancelled`](crate::Cancelled) if its scheduler ended
-    /// first.
+    /// [`JoinError`](crate::JoinError), if the ULT has panicked, or if its scheduler ended first.
     pub fn join(self) -> UltOutcome<T> {
         // The checks that may panic come before the member is taken out, because the
         // scope does not wait for a member that was taken out.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use tsumugi_ult::sync::channel;
-use tsumugi_ult::{Cancelled, park, scope, spawn, ult_local, yield_now};
+use tsumugi_ult::{park, scope, spawn, ult_local, yield_now};
 
 /// Panics when it is dropped, with a smaller bomb as the payload.
 struct Bomb(u32);
@@ -103,7 +103,7 @@ fn a_function_that_panics_when_it_is_dropped_does_not_keep_others_from_their_end
             .collect();
         drop(scheduler);
         for ult in never {
-            assert!(ult.join().unwrap_err().is::<Cancelled>());
+            assert!(ult.join().unwrap_err().is_cancelled());
         }
     }
 }
@@ -130,10 +130,11 @@ fn the_result_of_a_scope_that_panics_when_it_is_dropped_does_not_abort() {
 fn a_joined_panic_with_any_payload_is_the_joiners() {
     scheduler(1, 8).run(|| {
         scope(|scope| {
-            let ult = scope.spawn(|| -> () { panic_any(Cancelled) });
-            assert!(ult.join().unwrap_err().is::<Cancelled>());
+            let ult = scope.spawn(|| -> () { panic_any(tsumugi_ult::Cancelled) });
+            assert!(ult.join().unwrap_err().is_cancelled());
         });
-        let outcome = catch_unwind(|| scope(|scope| _ = scope.spawn(|| panic_any(Cancelled))));
+        let outcome =
+            catch_unwind(|| scope(|scope| _ = scope.spawn(|| panic_any(tsumugi_ult::Cancelled))));
         assert!(outcome.is_err(), "not joined");
     });
 }
@@ -157,7 +158,7 @@ fn a_ult_can_be_cut_off_in_the_destructor_of_its_result_or_of_its_local_value() 
         std::thread::yield_now();
     }
     drop(scheduler);
-    assert!(has_local.join().unwrap_err().is::<Cancelled>());
+    assert!(has_local.join().unwrap_err().is_cancelled());
 }
 
 #[test]
@@ -201,10 +202,10 @@ fn a_waker_that_panics_at_the_end_of_a_scheduler_does_not_keep_ults_from_their_e
         let last = (0..1000).map(|_| spawn(|| ())).collect::<Vec<_>>();
         (first, last)
     });
-    assert!(first.join().unwrap_err().is::<Cancelled>());
+    assert!(first.join().unwrap_err().is_cancelled());
     for ult in last {
         // A few of them have run.
-        assert!(ult.join().map_or_else(|panic| panic.is::<Cancelled>(), |()| true));
+        assert!(ult.join().map_or_else(|panic| panic.is_cancelled(), |()| true));
     }
     assert_eq!(loud.0.load(Ordering::SeqCst), 1);
     assert!(matches!(poll(future.as_mut(), &waker), Poll::Ready(Ok(7))));

@@ -270,11 +270,7 @@ fn a_scope_panics_if_one_of_its_ults_did() {
             let handle = scope.spawn(silent);
             handle.join().unwrap_err()
         });
-        assert_eq!(
-            *panic.downcast_ref::<&str>().unwrap(),
-            "why",
-            "a joined panic is not one of the scope"
-        );
+        assert_eq!(panic.message().unwrap(), "why", "a joined panic is not one of the scope");
     });
 }
 

@@ -9,8 +9,8 @@ use std::time::Duration;
 use tsumugi_core::stats::Counter;
 use tsumugi_core::wait::{Spawn, Wait};
 use tsumugi_ult::{
-    Builder, Cancelled, Here, NoProgress, Scheduler, StackError, StartError, UltState, id, park,
-    sleep, spawn, unparker, yield_now,
+    Builder, Here, NoProgress, Scheduler, StackError, StartError, UltState, id, park, sleep, spawn,
+    unparker, yield_now,
 };
 
 fn fib(n: u64) -> u64 {
@@ -53,7 +53,7 @@ fn main_borrows_from_its_caller() {
 #[test]
 fn a_panic_is_carried_to_the_joiner() {
     let payload = scheduler(2, 8).run(|| spawn(|| panic!("thread {}", fib(4))).join().unwrap_err());
-    assert_eq!(payload.downcast_ref::<String>().map(String::as_str), Some("thread 3"));
+    assert_eq!(payload.message(), Some("thread 3"));
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn ults_cut_off_by_the_end_are_reported_as_cancelled() {
     let spawner = scheduler.spawner();
     let never = spawner.spawn(|| 1);
     drop(scheduler);
-    assert!(never.join().unwrap_err().is::<Cancelled>());
+    assert!(never.join().unwrap_err().is_cancelled());
     assert!(spawner.try_spawn(|| 2).is_err(), "the scheduler has ended");
 
     scheduler = common::scheduler(1, 8);
@@ -132,7 +132,7 @@ fn ults_cut_off_by_the_end_are_reported_as_cancelled() {
     let late = spawner.spawn(unparker).join().unwrap();
     let joiner = std::thread::spawn(move || asleep.join().unwrap_err());
     drop(scheduler);
-    assert!(joiner.join().unwrap().is::<Cancelled>());
+    assert!(joiner.join().unwrap().is_cancelled());
     late.unpark();
 }
 
@@ -176,7 +176,7 @@ fn a_handle_outlives_its_scheduler() {
     assert_eq!(done.join().unwrap(), "kept");
     match running.join() {
         Ok(three) => assert_eq!(three, 3),
-        Err(cancelled) => assert!(cancelled.is::<Cancelled>()),
+        Err(cancelled) => assert!(cancelled.is_cancelled()),
     }
 }
 

@@ -28,7 +28,7 @@ fn checked(check: SuspensionCheck, main: impl Fn(&Spawner) + Send + Sync) {
 /// The message of the panic by which the guard over `f` reports, if it does.
 fn told(f: impl FnOnce() + Send + 'static) -> Option<String> {
     let panic = spawn(move || under(f)).join().err()?;
-    Some(panic.downcast_ref::<String>().expect("a sentence").clone())
+    Some(panic.message().expect("a sentence").to_owned())
 }
 
 #[track_caller]
@@ -137,7 +137,7 @@ fn a_thread_locals_value_is_for_one_turn() {
         let line = line!() + 1;
         let held = spawn(|| with_thread_local(&COUNT, |_| yield_now()));
         let panic = held.join().unwrap_err();
-        let told = panic.downcast_ref::<String>().expect("a sentence");
+        let told = panic.message().expect("a sentence");
         let place = format!("(yield) under the NoSuspend made at ult/tests/suspension.rs:{line}:");
         assert!(told.contains(&place), "{told}");
     });

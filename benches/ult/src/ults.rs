@@ -30,7 +30,7 @@ impl Fork for Ults {
 
     #[inline(always)]
     fn join<T: Send + 'static>(handle: JoinHandle<T>) -> T {
-        handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        handle.join().unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
     }
 }
 

@@ -94,7 +94,7 @@ impl GraphSearch {
             })
             .collect();
         for ult in ults {
-            ult.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            ult.join().unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
         }
         match self.failure.lock().take() {
             Some(failure) => Err(failure),

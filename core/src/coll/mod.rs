@@ -24,8 +24,11 @@
 //! Progress: blocking; 2 (P - 1) notifications, depth log8 P.
 //!
 //! If all ranks are on one node, they use a barrier with counters: [`NodeBarrier`].
+//!
+//! Collectives of any group, on any bytes, are schedules of messages: [`schedule`].
 
 mod node_barrier;
+pub mod schedule;
 mod tree;
 
 pub use node_barrier::{BarrierMemory, NodeBarrier};
@@ -88,6 +91,33 @@ pub enum CollError {
     Busy,
     /// A rank died, or the words of the tree are no longer accessible.
     Addr(AddrError),
+    /// A member has called the collective with another length, or another collective.
+    /// This rank has taken part to the end, so that no member waits for it.
+    LengthsDiffer {
+        /// The member.
+        rank: Rank,
+        /// Bytes that it has sent.
+        bytes: usize,
+        /// Bytes that this rank has expected.
+        expected: usize,
+    },
+    /// The group has no member with the number of the root.
+    NoSuchRoot {
+        /// The number.
+        root: u32,
+        /// The number of members.
+        size: u32,
+    },
+    /// A buffer or a table of the call does not have as many elements as the group and
+    /// the other arguments demand.
+    WrongLength {
+        /// Elements of the argument.
+        len: usize,
+        /// Elements that it must have.
+        needed: usize,
+    },
+    /// A job can have 65,534 groups and communicators at a time, and has them.
+    NoContext,
 }
 
 impl Team {
@@ -266,6 +296,18 @@ impl fmt::Display for CollError {
                 "another thread of this rank is in a collective: a rank runs one at a time",
             ),
             Self::Addr(error) => error.fmt(f),
+            Self::LengthsDiffer { rank, bytes, expected } => write!(
+                f,
+                "{rank} has sent {bytes} bytes where this rank expects {expected}: all members \
+                 of a group must call the same collective with lengths that fit"
+            ),
+            Self::NoSuchRoot { root, size } => {
+                write!(f, "the root {root} does not exist: the group has {size} members")
+            }
+            Self::WrongLength { len, needed } => {
+                write!(f, "an argument has {len} elements and needs {needed}")
+            }
+            Self::NoContext => f.write_str("the job has all of its 65,534 groups"),
         }
     }
 }

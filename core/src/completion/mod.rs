@@ -1,9 +1,10 @@
-//! Operations in flight, and four ways for the caller to learn of a completion:
-//! the caller chooses the way, and all four cost the same.
+//! Operations in flight, and five ways for the caller to learn of a completion:
+//! the caller chooses the way, and all of them cost the same.
 //!
 //! | the caller | begins with | and then |
 //! |---|---|---|
 //! | leaves a function | [`Completions::try_begin_callback`] | returns |
+//! | leaves a value, in the slot | [`Completions::try_begin_owned`] | returns |
 //! | looks | [`Completions::try_begin`] | [`Ticket::try_finish`] now and then |
 //! | sleeps | [`Completions::try_begin`] | [`Ticket::wait`], [`Ticket::wait_for`] |
 //! | awaits | [`Completions::try_begin`] | `ticket.await` |
@@ -36,14 +37,15 @@
 //!
 //! - A completion that comes twice, or for an earlier life of the tag, is
 //!   dropped: `complete` returns false.
-//! - The callback is copied out, then the tag is freed, then the callback is
+//! - A callback is moved out, then the tag is freed, then the callback is
 //!   called: so the callback may begin an operation although no other tag was
 //!   left.
 //! - A ticket *owns* the buffer of its operation and gives it back at the end.
 //!   The buffer lies in the slot. A ticket that is dropped early leaves the
 //!   buffer there until the device is done; the thread that polls then drops the
 //!   buffer. So a buffer is a handle of at most [`BUFFER_BYTES`] bytes: a `Box`,
-//!   a `Vec`, a piece of registered memory.
+//!   a `Vec`, a piece of registered memory. A callback that lies in the slot owns the
+//!   buffer in the same way, and has as many bytes at most.
 //!
 //! Progress: `try_begin`, `complete` and `try_finish` are lock-free; `wait`
 //! blocks its caller and no other thread.
@@ -71,7 +73,7 @@ mod table;
 mod ticket;
 mod waiter;
 
-pub use callback::Callback;
+pub use callback::{Callback, OnEnd};
 pub use outcome::{Busy, Outcome, Why};
 pub use slot::BUFFER_BYTES;
 pub use table::{CompletionTable, Completions};

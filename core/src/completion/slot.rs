@@ -1,18 +1,22 @@
 //! The slot of one operation in flight. The module above draws which thread may
 //! access which field.
 
-use super::callback::Callback;
+use super::callback::{Callback, OnEnd, RunOwned, run_owned};
 use super::waiter::SlotWaiter;
 use crate::mem::AddrError;
 use crate::mutate;
 use crate::sync::{AtomicU64, Ordering, UnsafeCell};
 use crate::tag::Tag;
 use core::mem::MaybeUninit;
+use core::ptr::NonNull;
 
-/// Largest buffer handle that a ticket can own.
+/// Largest buffer handle that a ticket can own, and largest callback in a slot.
 pub const BUFFER_BYTES: usize = 48;
 
-/// A slot: two cache lines, of which the callback path touches the first.
+/// The bytes of a buffer or a callback.
+pub(super) type SlotBytes = MaybeUninit<[u64; BUFFER_BYTES / 8]>;
+
+/// A slot: two cache lines, of which the path of a callback by pointer touches the first.
 #[repr(C, align(64))]
 pub(super) struct CompletionSlot {
     pub(super) state: AtomicU64,
@@ -27,6 +31,8 @@ pub(super) enum EndedOperation {
     Stale,
     /// The tag is free already; the caller must call the callback.
     Callback(Callback),
+    /// The tag is free already; the caller must call the function with these bytes.
+    Owned(RunOwned, SlotBytes),
     /// The slot is the ticket's now; the caller must wake the waiter.
     Waiting(SlotWaiter),
     /// The ticket was dropped: the caller must drop the buffer and free the tag.
@@ -44,7 +50,7 @@ pub(super) enum Armed {
 
 #[repr(C)]
 struct OwnedBuffer {
-    bytes: MaybeUninit<[u64; BUFFER_BYTES / 8]>,
+    bytes: SlotBytes,
     drop: Option<unsafe fn(*mut ())>,
 }
 
@@ -67,21 +73,34 @@ impl CompletionSlot {
                 size_of::<B>() <= BUFFER_BYTES,
                 "the buffer handle is larger than BUFFER_BYTES (48 bytes)"
             );
+        }
+        // SAFETY: the slot is idle and the caller has taken the tag, so no other thread
+        // accesses the cells.
+        unsafe { self.put_buffer(buf) };
+        self.state.store(live(tag), begin_order());
+    }
+
+    /// Moves a buffer or a callback in.
+    ///
+    /// # Safety
+    ///
+    /// No other thread accesses the slot's cells.
+    #[inline(always)]
+    unsafe fn put_buffer<B: Send + 'static>(&self, buf: B) {
+        const {
             assert!(
                 align_of::<B>() <= align_of::<u64>(),
                 "the alignment of the buffer handle is above 8 bytes"
             );
         }
         self.buffer.with_mut(|buffer| {
-            // SAFETY: the slot is idle and the caller has taken the tag, so no
-            // other thread accesses the cells. Size and alignment were checked
-            // above.
+            // SAFETY: the cell is the caller's; `begin` and `begin_owned` have checked
+            // the size.
             unsafe {
                 (*buffer).bytes.as_mut_ptr().cast::<B>().write(buf);
                 (*buffer).drop = Some(drop_in_place::<B>);
             }
         });
-        self.state.store(live(tag), begin_order());
     }
 
     /// Begins a life with a callback. The caller has just taken the tag.
@@ -93,6 +112,25 @@ impl CompletionSlot {
         self.state.store(live(tag) | CALLBACK, begin_order());
     }
 
+    /// Begins a life with a callback that lies in the slot. The caller has just taken the
+    /// tag.
+    #[inline(always)]
+    pub(super) fn begin_owned<C: OnEnd>(&self, tag: Tag, callback: C) {
+        const {
+            assert!(
+                size_of::<C>() <= BUFFER_BYTES,
+                "the callback of the operation, with the buffer that the operation owns, is \
+                 larger than BUFFER_BYTES (48 bytes): keep what it captures in a Box or an Arc"
+            );
+        }
+        // SAFETY: the slot is idle and the caller has taken the tag, so no other thread
+        // accesses the cells.
+        unsafe { self.put_buffer(callback) };
+        // SAFETY: the same.
+        self.waiting.with_mut(|cell| unsafe { *cell = SlotWaiter::Owned(run_owned::<C>) });
+        self.state.store(live(tag) | CALLBACK, begin_order());
+    }
+
     /// Ends a life: claims the slot, stores the result, and returns what is left
     /// to do. `free` frees the tag.
     #[inline(always)]
@@ -100,26 +138,18 @@ impl CompletionSlot {
         &self,
         tag: Tag,
         result: Result<u64, AddrError>,
-        free: impl FnOnce(),
+        free: impl Fn(),
     ) -> EndedOperation {
         let Some(was) = self.claim(tag) else { return EndedOperation::Stale };
         if was & CALLBACK != 0 {
-            let take = || match self.take_waiting() {
-                SlotWaiter::Callback(callback) => callback,
+            mutate!("completion_free_before_copy": {} => free());
+            let ended = match self.take_waiting() {
+                SlotWaiter::Callback(callback) => EndedOperation::Callback(callback),
+                SlotWaiter::Owned(run) => EndedOperation::Owned(run, self.take_bytes()),
                 _ => unreachable!("{tag:?}: the slot is marked CALLBACK and has no callback"),
             };
-            let callback = mutate!("completion_free_before_copy":
-                {
-                    let callback = take();
-                    free();
-                    callback
-                }
-                => {
-                    free();
-                    take()
-                }
-            );
-            return EndedOperation::Callback(callback);
+            mutate!("completion_free_before_copy": free() => {});
+            return ended;
         }
         let mut waiting = SlotWaiter::Nobody;
         if was & WAKER != 0 {
@@ -251,6 +281,25 @@ impl CompletionSlot {
         self.buffer.with_mut(|buffer| unsafe {
             (*buffer).drop = None;
             (*buffer).bytes.as_ptr().cast::<B>().read()
+        })
+    }
+
+    /// Moves the bytes of a callback out. The slot is the caller's.
+    fn take_bytes(&self) -> SlotBytes {
+        self.buffer.with_mut(|buffer| {
+            // SAFETY: the slot is the caller's, as this function demands.
+            unsafe {
+                (*buffer).drop = None;
+                (*buffer).bytes
+            }
+        })
+    }
+
+    /// Returns the address of the buffer.
+    pub(super) fn buffer(&self) -> NonNull<()> {
+        self.buffer.with_mut(|buffer| {
+            // SAFETY: the slot is allocated; no reference is made, and nothing is read.
+            unsafe { NonNull::new_unchecked((&raw mut (*buffer).bytes).cast()) }
         })
     }
 

@@ -1,6 +1,6 @@
 //! The table of the operations in flight: one slot for each tag.
 
-use super::callback::Callback;
+use super::callback::{Callback, OnEnd};
 use super::slot::{CompletionSlot, EndedOperation};
 use crate::mem::AddrError;
 use crate::tag::{Tag, TagPool, TagPoolError, TagTable};
@@ -69,6 +69,52 @@ impl<'a> Completions<'a> {
         Some(tag)
     }
 
+    /// Begins an operation that owns its callback, in its slot, and calls it when the
+    /// operation has ended, on the thread that polls. Lock-free.
+    ///
+    /// # Errors
+    ///
+    /// Returns the callback: all tags are in flight.
+    #[inline]
+    pub fn try_begin_owned<C: OnEnd>(&self, hint: usize, callback: C) -> Result<Tag, C> {
+        match self.tags.try_take(hint) {
+            Some(tag) => {
+                self.slot(tag).begin_owned(tag, callback);
+                Ok(tag)
+            }
+            None => Err(callback),
+        }
+    }
+
+    /// Gives back the callback of an operation that was begun with
+    /// [`try_begin_owned`](Self::try_begin_owned) and never posted.
+    ///
+    /// # Panics
+    ///
+    /// If the operation was completed all the same.
+    ///
+    /// # Safety
+    ///
+    /// The operation with this tag owns a `C`, and was not and will not be given to a
+    /// device.
+    pub unsafe fn retract_owned<C: OnEnd>(&self, tag: Tag) -> C {
+        let slot = self.slot(tag);
+        assert!(slot.retract_callback(tag), "{tag:?} was completed although never posted");
+        // SAFETY: the slot is claimed, so it is the caller's; the rest is promised.
+        let callback = unsafe { slot.take_buffer::<C>() };
+        self.free(tag);
+        callback
+    }
+
+    /// The buffer of an operation in flight: where it lies in its slot.
+    ///
+    /// The pointer may be used until the operation is completed, by whatever carries the
+    /// operation out; the value at it must then be a valid `B`.
+    #[inline]
+    pub fn buffer_of<B: Send + 'static>(&self, tag: Tag) -> NonNull<B> {
+        self.slot(tag).buffer().cast()
+    }
+
     /// Ends an operation that was begun with a callback and never posted, without
     /// calling the callback. Returns false if the operation has ended already.
     /// Lock-free.
@@ -94,6 +140,11 @@ impl<'a> Completions<'a> {
         match slot.end(tag, result, || self.free(tag)) {
             EndedOperation::Stale => return false,
             EndedOperation::Callback(callback) => callback.call(result),
+            EndedOperation::Owned(run, mut bytes) => {
+                // SAFETY: `begin_owned` stored the function together with a value of its
+                // type, which was moved to these bytes.
+                unsafe { run(bytes.as_mut_ptr().cast(), result) }
+            }
             EndedOperation::Waiting(waiting) => waiting.wake(),
             EndedOperation::Abandoned => {
                 slot.drop_buffer();

@@ -99,6 +99,37 @@ fn a_callback_runs_once_and_may_begin_with_the_last_tag() {
     assert_eq!(chain.seen, [0, 1, 2, 3]);
 }
 
+/// A callback in its slot: records the result beside a buffer of its own.
+struct Records(Arc<std::sync::Mutex<Vec<u64>>>, Box<u64>, [u64; 4]);
+
+impl OnEnd for Records {
+    fn ended(self, result: Result<u64, AddrError>) {
+        self.0.lock().unwrap().push(result.unwrap() + *self.1 + self.2[3]);
+    }
+}
+
+#[test]
+fn a_callback_in_its_slot_runs_once_and_with_its_tag_free() {
+    let table = CompletionTable::<1>::new();
+    let view = table.view();
+    let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let records = |of| Records(seen.clone(), Box::new(of), [5; 4]);
+    let tags: Vec<_> =
+        (0..64).map(|of| view.try_begin_owned(0, records(of)).ok().unwrap()).collect();
+    let Err(back) = view.try_begin_owned(0, records(70)) else { panic!("all tags are taken") };
+    assert_eq!(*back.1, 70);
+    drop(back);
+    for (of, tag) in (0..).zip(&tags[1..]) {
+        assert!(view.complete(*tag, Ok(of)) && !view.complete(*tag, Ok(1000)));
+    }
+    assert!(seen.lock().unwrap().iter().copied().eq((0..63).map(|of| 2 * of + 6)));
+    // SAFETY: it was not posted, and owns a `Records`.
+    let back = unsafe { view.retract_owned::<Records>(tags[0]) };
+    assert_eq!((*back.1, view.in_flight()), (0, 0));
+    drop(back);
+    assert_eq!(Arc::strong_count(&seen), 1);
+}
+
 #[test]
 fn a_retracted_operation_leaves_no_trace() {
     let table = CompletionTable::<1>::new();

@@ -1,12 +1,14 @@
 //! The waiter of an operation: a callback, a sleeping thread or a task.
 
-use super::callback::Callback;
+use super::callback::{Callback, RunOwned};
 use crate::wait::Waker;
 
 /// What waits for the end of the operation.
 pub(super) enum SlotWaiter {
     Nobody,
     Callback(Callback),
+    /// The callback lies in the slot's buffer; this function calls it.
+    Owned(RunOwned),
     Sleeper(Waker),
     Task(core::task::Waker),
 }
@@ -18,7 +20,9 @@ impl SlotWaiter {
             Self::Nobody => {}
             Self::Sleeper(waker) => waker.wake(),
             Self::Task(waker) => wake_task(waker),
-            Self::Callback(callback) => unreachable!("{callback:?} is in a slot with a ticket"),
+            Self::Callback(_) | Self::Owned(_) => {
+                unreachable!("a callback is in a slot with a ticket")
+            }
         }
     }
 }

@@ -37,7 +37,7 @@ pub use waiter_stack::WaiterStack;
 pub use work::{DeferredCall, Work};
 
 use crate::backend::Endpoint;
-use crate::completion::{Busy, Callback, Completions, Outcome, Status, Ticket, Why};
+use crate::completion::{Busy, Callback, Completions, OnEnd, Outcome, Status, Ticket, Why};
 use crate::mem::AddrError;
 use crate::op::Op;
 use crate::stats::Counter;
@@ -199,6 +199,33 @@ impl<'t, E: Endpoint> Engine<'t, E> {
             return Err(busy(Why::RingFull));
         }
         Ok(tag)
+    }
+
+    /// Begins an operation that owns `callback`, in its slot, and calls it when the
+    /// operation has ended: at once if the operation ended inside the call, else on the
+    /// thread that polls. Never waits.
+    ///
+    /// # Errors
+    ///
+    /// [`Busy`], with the operation and its callback: with [`Why::NoTag`] if all tags are in
+    /// flight, with [`Why::RingFull`] if the executor's ring is full. Nothing happened.
+    #[inline]
+    pub fn submit_owned<C: OnEnd>(&self, hint: usize, op: Op, callback: C) -> Result<(), Busy<C>> {
+        let executor = self.executor(hint);
+        if let Some(result) = executor.try_now(&op) {
+            callback.ended(result);
+            return Ok(());
+        }
+        let tag = match self.completions.try_begin_owned(hint, callback) {
+            Ok(tag) => tag,
+            Err(buf) => return Err(Busy { op, buf, why: Why::NoTag }),
+        };
+        if executor.enqueue(op.tagged(tag)).is_err() {
+            // SAFETY: the ring refused the operation, so no device has it.
+            let buf = unsafe { self.completions.retract_owned(tag) };
+            return Err(Busy { op, buf, why: Why::RingFull });
+        }
+        Ok(())
     }
 
     /// Carries an operation out and returns its result. The caller sleeps

@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake};
 use std::time::Duration;
-use tsumugi_core::completion::{Callback, CompletionTable, Ticket};
+use tsumugi_core::completion::{Callback, CompletionTable, OnEnd, Ticket};
 use tsumugi_core::mem::AddrError;
 use tsumugi_core::sync::{AtomicU32, AtomicU64, Ordering};
 use tsumugi_core::tag::{Tag, TagPool};
@@ -138,6 +138,41 @@ fn a_callback_is_whole_and_its_tag_free_before_it_runs() {
         let ended = poller.join().unwrap();
         assert_eq!(shared.sum.load(Ordering::Relaxed), if ended { 4 } else { 0 });
         assert!(again.is_none() || ended);
+        drop(other);
+    });
+}
+
+/// A callback in the slot: adds its own value and the result to the sum.
+struct Adds(Arc<Shared>, u32);
+
+impl OnEnd for Adds {
+    fn ended(self, result: Result<u64, AddrError>) {
+        self.0.sum.fetch_add(self.1 + result.unwrap() as u32, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_callback_in_its_slot_is_taken_out_before_the_tag_is_free() {
+    let mutants =
+        ["completion_begin_relaxed", "completion_free_before_copy", "completion_stale_trusted"];
+    check(&mutants, || {
+        let shared = Shared::new();
+        let view = shared.table.view();
+        let other = view.try_begin(0, ()).unwrap();
+        let polling = shared.clone();
+        let poller = thread::spawn(move || polling.poll(4));
+        shared.post(view.try_begin_owned(0, Adds(shared.clone(), 1)).ok().unwrap());
+        // The tag is taken again as soon as it is free.
+        let again = retry(2, || view.try_begin_owned(0, Adds(shared.clone(), 9)).ok());
+        let ended = poller.join().unwrap();
+        assert_eq!(shared.sum.load(Ordering::Relaxed), if ended { 5 } else { 0 });
+        assert!(again.is_none() || ended);
+        let left = again
+            .or_else(|| (!ended).then(|| Tag::from_bits(shared.device.load(Ordering::Relaxed))));
+        if let Some(tag) = left {
+            // SAFETY: it owns an `Adds`, and no thread completes it any more.
+            drop(unsafe { view.retract_owned::<Adds>(tag) });
+        }
         drop(other);
     });
 }

@@ -2,11 +2,13 @@
 
 use crate::{Threads, check};
 use loom::thread;
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Duration;
 use tsumugi_core::mem::{AddrError, Rank};
-use tsumugi_core::signal::{ParkingLot, Until, Waiters};
-use tsumugi_core::sync::{AtomicU64, Ordering};
+use tsumugi_core::signal::{DetachedWaiter, ParkingLot, Until, Waiters};
+use tsumugi_core::sync::{AtomicU32, AtomicU64, Ordering};
+use tsumugi_core::wait::Waker;
 
 struct Shared {
     parking_lot: ParkingLot,
@@ -145,5 +147,69 @@ fn a_signal_within_the_limit_is_reported() {
         assert!(matches!(waited, Ok(Some(1) | None)), "{waited:?}");
         notifier.join().unwrap();
         assert_eq!(shared.wait(until), Ok(1));
+    });
+}
+
+/// A waiter without a thread: counts its ends.
+struct Detached {
+    shared: Arc<Shared>,
+    waiter: DetachedWaiter,
+    ends: AtomicU32,
+}
+
+impl Detached {
+    fn park(shared: &Arc<Shared>, until: Until) -> Arc<Self> {
+        let waiter = DetachedWaiter::new(&shared.word, until);
+        let this = Arc::new(Self { shared: shared.clone(), waiter, ends: AtomicU32::new(0) });
+        // SAFETY: each model keeps the waiter to its end.
+        unsafe { shared.waiters.park_detached(&shared.parking_lot, this.at(), this.waker()) };
+        this
+    }
+
+    fn at(&self) -> NonNull<DetachedWaiter> {
+        NonNull::from(&self.waiter)
+    }
+
+    fn waker(&self) -> Waker {
+        unsafe fn wake(this: *const ()) {
+            // SAFETY: each model keeps the waiter to its end.
+            let this = unsafe { &*this.cast::<Detached>() };
+            let Shared { waiters, parking_lot, .. } = &*this.shared;
+            // SAFETY: called once for each use of the waker.
+            if unsafe { waiters.resume(parking_lot, this.at(), this.waker()) }.is_some() {
+                this.ends.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        // SAFETY: as above.
+        unsafe { Waker::new((&raw const *self).cast(), wake) }
+    }
+}
+
+#[test]
+fn a_detached_waiter_ends_once() {
+    check(&["signal_no_second_look", "signal_announce_unordered", "signal_park_unordered"], || {
+        let shared = Shared::new();
+        let notifier = shared.clone();
+        let notifier = thread::spawn(move || notifier.signal(1));
+        let waiter = Detached::park(&shared, Until::Equal(1));
+        notifier.join().unwrap();
+        assert_eq!(waiter.ends.load(Ordering::Relaxed), 1);
+    });
+}
+
+/// The condition holds for a moment while the owner leaves.
+#[test]
+fn a_detached_waiter_that_is_left_is_not_parked_for_good() {
+    check(&["signal_left_unseen"], || {
+        let shared = Shared::new();
+        let waiter = Detached::park(&shared, Until::Equal(1));
+        let (notifier, other) = (shared.clone(), shared.clone());
+        let notifier = thread::spawn(move || notifier.signal(1));
+        let other = thread::spawn(move || other.word.store(2, Ordering::SeqCst));
+        shared.waiters.leave(&shared.parking_lot, &waiter.waiter);
+        notifier.join().unwrap();
+        other.join().unwrap();
+        shared.waiters.drain(&shared.parking_lot);
+        assert_eq!(waiter.ends.load(Ordering::Relaxed), 1);
     });
 }

@@ -1,6 +1,6 @@
 //! Why an option was refused.
 
-use super::number::ValueKind;
+use super::kind::ValueKind;
 use std::fmt;
 use tsumugi_core::excerpt::Excerpt;
 use tsumugi_core::quantity;

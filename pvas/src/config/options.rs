@@ -1,12 +1,13 @@
 //! The options of a partition, from the environment.
 
 use super::error::ConfigError;
+use super::kind::ValueKind;
 use super::limits::{
     BASE_ALIGN, BASE_DEFAULT, BASE_MAX, EXPOSED_BYTES, EXPOSED_BYTES_MIN, GRACE_DEFAULT,
     GRACE_MS_MAX, HEAP_BYTES, HEAP_BYTES_MIN, PART_BYTES_MAX, STACK_BYTES, STACK_BYTES_MIN,
     STARTER_BYTES, STARTER_BYTES_MAX,
 };
-use super::number::{ValueKind, aligned};
+use super::number::aligned;
 use super::policy::{HugePages, Peers, Policy, Populate};
 use super::variables::{BASE, EXPOSED, GRACE, HEAP, HUGE_PAGES, PEERS, POPULATE, STACKS, STARTER};
 use std::time::Duration;

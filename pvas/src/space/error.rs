@@ -4,6 +4,7 @@ use super::taken::OccupiedRange;
 use crate::config;
 use crate::heap::HeapError;
 use crate::partition::{HeaderError, ShapeError};
+use crate::system::OldSystem;
 use std::fmt;
 use std::io;
 use tsumugi_core::mem::LocalRank;
@@ -11,6 +12,8 @@ use tsumugi_core::mem::LocalRank;
 /// Why a space cannot be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpaceError {
+    /// The kernel or the C library is too old.
+    OldSystem(OldSystem),
     /// The partitions do not fit.
     Shape(ShapeError),
     /// A memory file could not be made, or its length could not be read.
@@ -66,6 +69,7 @@ impl fmt::Display for SpaceError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let system = |errno: &i32| io::Error::from_raw_os_error(*errno);
         match self {
+            Self::OldSystem(error) => error.fmt(f),
             Self::Shape(error) => error.fmt(f),
             Self::File { rank, bytes: 0, errno } => {
                 write!(f, "reading the length of the memory file of {rank}: {}", system(errno))

@@ -5,6 +5,7 @@ use super::error::{SpaceError, errno};
 use crate::config::{HugePages, Policy, SpaceConfig};
 use crate::partition::{CONTROL_BYTES, ControlBlock, Limits, PartitionShape};
 use crate::sys;
+use crate::system;
 use std::fs;
 use std::io;
 use std::ops::Deref;
@@ -37,6 +38,7 @@ impl Files {
     ///
     /// # Errors
     ///
+    /// - [`SpaceError::OldSystem`]: the kernel or the C library is too old.
     /// - [`SpaceError::Shape`]: the partitions do not fit; the errors of [`PartitionShape::fit`].
     /// - [`SpaceError::File`]: the system cannot make a memory file.
     /// - [`SpaceError::Map`]: the head of a partition cannot be mapped.
@@ -66,6 +68,7 @@ impl Files {
         policy: Policy,
         size: u32,
     ) -> Result<Self, SpaceError> {
+        system::check().map_err(SpaceError::OldSystem)?;
         let make = |bytes, file: fn(usize) -> io::Result<OwnedFd>| {
             let error = |rank, e: io::Error| SpaceError::File { rank, bytes, errno: errno(&e) };
             let file = |rank| file(bytes).map_err(|e| error(rank, e));

@@ -41,6 +41,7 @@ impl Space {
     ///
     /// # Errors
     ///
+    /// - [`SpaceError::OldSystem`]: the kernel or the C library is too old.
     /// - [`SpaceError::Shape`]: the partitions do not fit; the errors of [`PartitionShape::fit`].
     /// - [`SpaceError::File`]: the system cannot make a memory file.
     /// - [`SpaceError::Map`]: a partition cannot be mapped at its place.

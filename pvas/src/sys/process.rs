@@ -1,6 +1,7 @@
 //! The own process and other processes: limits, processors, descriptors of processes.
 
 use super::check::check;
+use std::ffi::CStr;
 use std::io::{Error, Result};
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 
@@ -20,6 +21,28 @@ pub fn limit(resource: libc::__rlimit_resource_t) -> Option<u64> {
     // SAFETY: the kernel fills in a local.
     let got = unsafe { libc::getrlimit(resource, &mut limit) };
     (got == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
+}
+
+/// The version of the kernel, such as `6.1.0-18-amd64`.
+pub fn kernel_release() -> Option<String> {
+    // SAFETY: zeroes are a valid value of arrays of characters.
+    let mut names: libc::utsname = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel fills in a local, whose texts end with a NUL byte.
+    let release = unsafe {
+        check(libc::uname(&mut names)).ok()?;
+        CStr::from_ptr(names.release.as_ptr())
+    };
+    release.to_str().ok().map(str::to_owned)
+}
+
+/// The version of the C library, such as `2.36`; `None` if it is another one than glibc.
+pub fn glibc_version() -> Option<&'static str> {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: the library returns a constant text.
+    let version = unsafe { CStr::from_ptr(libc::gnu_get_libc_version()) }.to_str().ok();
+    #[cfg(not(target_env = "gnu"))]
+    let version = None;
+    version
 }
 
 /// A descriptor that becomes readable when the process ends.

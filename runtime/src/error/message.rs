@@ -5,6 +5,7 @@ use tsumugi_core::mem::Rank;
 
 /// Why a message was not sent or received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum MessageError {
     /// The message is longer than the buffer. Its beginning is in the buffer, and
     /// the rest is lost; the sender is not notified.
@@ -55,9 +56,6 @@ pub enum MessageError {
         /// The maximum number.
         limit: usize,
     },
-    /// The job has made 65,535 communicators. A number is not used again after its
-    /// communicator was dropped.
-    NoContext,
 }
 
 impl fmt::Display for MessageError {
@@ -89,12 +87,6 @@ impl fmt::Display for MessageError {
             Self::TooMany { limit } => write!(
                 f,
                 "this rank has {limit} messages in progress, the maximum; wait for some of them"
-            ),
-            Self::NoContext => write!(
-                f,
-                "all {} communicator numbers of the job are used up; dropping a communicator \
-                 does not free its number",
-                u16::MAX
             ),
         }
     }

@@ -8,6 +8,7 @@ use tsumugi_core::mem::Rank;
 
 /// Why a job has no network.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum NoNetwork {
     /// The network is switched off.
     Off,
@@ -41,6 +42,8 @@ pub enum NoNetwork {
         rank: Rank,
     },
 }
+
+impl std::error::Error for NoNetwork {}
 
 impl fmt::Display for NoNetwork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,10 +1,10 @@
 //! How callers begin operations on ranks of other nodes, and wait for their results.
 
 use super::layer::NetLayer;
-use crate::engine_call::{come_again, hint};
+use crate::engine_call::hint;
 use crate::lasting::{Lasting, Stays};
-use tsumugi_core::completion::{Busy, Outcome, Status, Why};
-use tsumugi_core::completion::{Callback, Ticket};
+use tsumugi_core::completion::{Busy, Status, Why};
+use tsumugi_core::completion::{Callback, OnEnd, Ticket};
 use tsumugi_core::engine::Retry;
 use tsumugi_core::mem::AddrError;
 use tsumugi_core::op::Op;
@@ -29,7 +29,7 @@ struct Hurried<'f>(&'f NetLayer);
 impl NetLayer {
     /// Carries out an operation on a rank of another node. The caller polls for its
     /// end for a while, and then sleeps. Blocking.
-    pub(crate) fn run(&self, op: &Op) -> Result<u64, AddrError> {
+    pub fn run(&self, op: &Op) -> Result<u64, AddrError> {
         // SAFETY: `leave` is called only if the holder of the ticket never goes on.
         self.run_by(&Lasting::new(*op), &Hurried(self), |ticket| unsafe { ticket.leave() })
     }
@@ -131,6 +131,18 @@ impl NetLayer {
         Ok(())
     }
 
+    /// Begins an operation; the thread that polls calls `done`, which lies in the
+    /// operation's slot. Never waits.
+    ///
+    /// # Errors
+    ///
+    /// [`Busy`], with `done`: there is no room now.
+    pub fn post_owned<C: OnEnd>(&self, op: &Op, done: C) -> Result<(), Busy<C>> {
+        self.engine.submit_owned(hint(), *op, done)?;
+        self.hurry();
+        Ok(())
+    }
+
     /// Does the same for a put of at most [`JOINED_BYTES`](super::JOINED_BYTES)
     /// bytes and an operation on a word of the same rank, which are one parcel: the
     /// word is changed after the bytes have landed, and not at all if the put fails.
@@ -152,20 +164,11 @@ impl NetLayer {
         posted
     }
 
-    /// Carries out an operation as a future.
-    pub async fn carry<B: Send + 'static>(&self, op: &Op, buf: B) -> Outcome<B> {
-        let mut buf = buf;
-        loop {
-            match self.submit(op, buf) {
-                Ok(Status::Done(outcome)) => return outcome,
-                Ok(Status::Pending(ticket)) => return ticket.await,
-                Err(busy) => {
-                    buf = busy.buf;
-                    self.poll();
-                    come_again().await;
-                }
-            }
-        }
+    /// Takes completions and what has come, for a caller that looks for the end of an
+    /// operation. Never waits.
+    pub fn look(&self) {
+        self.hurry();
+        self.poll();
     }
 
     /// Flushes operations that have begun, unless the caller is a ULT: then its

@@ -14,12 +14,13 @@ use super::registration::RegistrationCache;
 use super::shared::NetShared;
 use super::suspect::Suspects;
 use super::{device, link};
+use crate::completion_memory::CompletionMemory;
 use crate::config::Chosen;
 use crate::error::Error;
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::{Mutex, OnceLock};
-use tsumugi_core::completion::CompletionTable;
+use tsumugi_core::completion::Completions;
 use tsumugi_core::engine::{Delegate, Engine, Executor, Port, PortCounts, Work};
 use tsumugi_core::mem::{AddrError, Rank};
 use tsumugi_core::mem::{Agent, LocalAddr, Region, RegionKey, RegisterError, RemoteAddr};
@@ -40,7 +41,7 @@ struct NetParts {
     executors: Vec<Executor<'static, NetLink>>,
     counts: Vec<PortCounts>,
     rings: Vec<Mpsc<Work, RING_SLOTS>>,
-    table: CompletionTable<SHARDS>,
+    table: CompletionMemory,
     shared: NetShared,
     fetches: Fetches,
 }
@@ -70,7 +71,7 @@ impl NetLayer {
             executors: Vec::with_capacity(links),
             counts: (0..links).map(|_| PortCounts::new()).collect(),
             rings: (0..links).map(|_| Mpsc::new()).collect(),
-            table: CompletionTable::new(),
+            table: CompletionMemory::new(TAGS),
             shared: NetShared {
                 bad: faults.map(|faults| FaultInjector::new(faults, links)),
                 device,
@@ -372,7 +373,8 @@ impl fmt::Debug for NetLayer {
 pub fn footprint() -> usize {
     let engine = size_of::<Executor<'_, NetLink>>() + size_of::<PortCounts>();
     let link = engine + size_of::<Mpsc<Work, RING_SLOTS>>() + link::footprint();
-    size_of::<NetParts>() + size_of::<NetLayer>() + link + device::footprint()
+    let tables = size_of::<NetParts>() + Completions::memory_size(TAGS);
+    tables + size_of::<NetLayer>() + link + device::footprint()
 }
 
 /// Bytes that a rank keeps for each rank of another node with which it has
@@ -388,5 +390,5 @@ pub const HEARTBEAT_BYTES: usize = Heartbeats::NODE_BYTES + tsumugi_backends::PE
 /// to a processor takes four trips that wait for processors. At this many bytes both
 /// take equally long.
 const CARRIED_BYTES: u64 = 32 << 10;
-const SHARDS: usize = 16;
+const TAGS: usize = 1024;
 const RING_SLOTS: usize = 1024;

@@ -15,8 +15,10 @@ mod drive;
 mod footprint;
 mod wait;
 mod begin;
+mod in_flight;
 
 pub use drive::{Messages, Under};
 pub use footprint::{footprint, net_footprint, tables_bytes};
+pub use in_flight::{EndOf, MessageBegun, MessageCall, MessageEnd, MessageInFlight};
 pub use label::{Received, Source, Tags, pattern};
 pub(crate) use wire::MessageLanes;

@@ -6,12 +6,13 @@
 //!  post ─► refused? ─► under way ─ due: carried out, rings ─► due: ended
 //! ```
 
-use crate::{AddrError, Busy, Rank, Runtime};
+use crate::{AddrError, Rank, Runtime};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use tsumugi_conformance::Seeded;
 use tsumugi_core::backend::execute;
+use tsumugi_core::completion::Busy;
 use tsumugi_core::completion::{Callback, CompletionTable, Why};
 use tsumugi_core::op::Op;
 use tsumugi_core::tag::Tag;

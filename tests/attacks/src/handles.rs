@@ -180,7 +180,8 @@ fn futures_dropped_half_way() {
         rt.barrier()?;
         for round in 0..200 {
             let mut context = Context::from_waker(Waker::noop());
-            let mut get = Box::pin(rt.get_async(there.at(peer, 0), rt.buffer::<u64>(LEN)?));
+            let mut get =
+                Box::pin(rt.ops().get_buffer(there.at(peer, 0), rt.buffer(LEN)?).into_future());
             let is_pending = get.as_mut().poll(&mut context).is_pending();
             match round % 3 {
                 0 if is_pending => drop(get),
@@ -190,7 +191,7 @@ fn futures_dropped_half_way() {
             // This memory may have been that buffer's, and the get must not change it.
             let mut buf = rt.buffer::<u64>(LEN)?;
             buf.fill(9);
-            let mut put = pin!(rt.put_async(there.at(peer, 0), rt.buffer::<u64>(0)?));
+            let mut put = pin!(rt.ops().put_buffer(there.at(peer, 0), rt.buffer(0)?).into_future());
             let _ = put.as_mut().poll(&mut context);
             assert!(buf.iter().all(|value| *value == 9));
         }

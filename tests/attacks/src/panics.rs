@@ -38,17 +38,15 @@ fn puts_with(rt: &Runtime, then: fn()) -> Result<(), Error> {
     for index in 0..PUTS {
         let mut buf = rt.buffer::<u64>(1)?;
         buf[0] = index as u64 + 1;
-        loop {
-            let ended = ended.clone();
-            let begun = rt.put_then(words.at(peer, index), buf, move |outcome| {
-                outcome.result.unwrap();
-                ended.fetch_add(1, Ordering::SeqCst);
-                then();
-            });
-            match begun {
-                Ok(()) => break,
-                Err(busy) => buf = busy.buf,
-            }
+        let mut put = rt.ops().put_buffer(words.at(peer, index), buf);
+        let ended = ended.clone();
+        let mut callback = move |outcome: tsumugi::Outcome<_>| {
+            outcome.result.unwrap();
+            ended.fetch_add(1, Ordering::SeqCst);
+            then();
+        };
+        while let Err(busy) = put.then(callback) {
+            (put, callback) = busy.operation;
             tsumugi::ult::yield_now();
         }
     }
@@ -97,7 +95,8 @@ fn wakers_that_panic() {
         for _ in 0..30 {
             let loud = Arc::new(Loud(AtomicUsize::new(0)));
             let waker = loud.clone().into();
-            let mut future = pin!(rt.get_async(words.at(peer, 0), rt.buffer::<u64>(1)?));
+            let mut future =
+                pin!(rt.ops().get_buffer(words.at(peer, 0), rt.buffer(1)?).into_future());
             let mut polls = 0;
             loop {
                 // If there is no room for the operation, `poll` calls the waker itself.

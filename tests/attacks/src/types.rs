@@ -4,9 +4,10 @@ use crate::Attack;
 use crate::values::{all_ways, values};
 use std::fmt::Debug;
 use std::sync::mpsc;
+use tsumugi::deferred::OnBuffer;
 use tsumugi::global::ReceivedPart;
 use tsumugi::global::container::{Data, Deque, Element, Keyed, List, Map, Vector};
-use tsumugi::{Error, Plain, Rank, Runtime, Signal, Until};
+use tsumugi::{Buffer, Deferred, Error, Plain, Rank, Runtime, Signal, Until};
 
 pub const ALL: &[Attack] = &[
     ("more_calls_on_any_type", more_calls_on_any_type),
@@ -38,18 +39,17 @@ pub fn more_calls<T: Plain + PartialEq + Debug + Send + Sync>(
         rt.put_signal(there.at(peer, 0), &given, bell.at(peer, 0), Signal::Add(1))?;
         rt.wait_until(bell.at(rt.rank(), 0), Until::Equal(1))?;
         assert_eq!(
-            called(rt, |buf, then| rt.get_then(there.at(rt.rank(), 0), buf, then), &given)?,
+            called(rt, |buf| rt.ops().get_buffer(there.at(rt.rank(), 0), buf), &given)?,
             given
         );
         let back = values(count, |n| make(n + 2));
         rt.barrier()?;
-        called(rt, |buf, then| rt.put_then(there.at(peer, 0), buf, then), &back)?;
+        called(rt, |buf| rt.ops().put_buffer(there.at(peer, 0), buf), &back)?;
         rt.barrier()?;
         let mut taken = given.clone();
         rt.get_slice(there.at(rt.rank(), 0), &mut taken)?;
         assert_eq!(taken, back);
-        let past =
-            called(rt, |buf, then| rt.get_then(there.at(peer, count + 1), buf, then), &given);
+        let past = called(rt, |buf| rt.ops().get_buffer(there.at(peer, count + 1), buf), &given);
         assert!(size_of::<T>() == 0 || past.is_err(), "{past:?}");
 
         comm.scope(|scope| {
@@ -81,40 +81,36 @@ pub fn more_calls<T: Plain + PartialEq + Debug + Send + Sync>(
 
 /// Begins an operation whose callback sends the outcome, and returns the values of its
 /// buffer.
-fn called<T: Plain + Send>(
-    rt: &Runtime,
-    begin: impl Fn(tsumugi::Buffer<T>, Then<T>) -> Result<(), tsumugi::Busy<tsumugi::Buffer<T>>>,
+fn called<'a, T: Plain + Send>(
+    rt: &'a Runtime,
+    operation: impl FnOnce(Buffer<T>) -> Deferred<OnBuffer<'a, T>>,
     values: &[T],
 ) -> Result<Vec<T>, Error> {
     let mut buf = rt.buffer::<T>(values.len())?;
     buf.copy_from_slice(values);
-    loop {
-        let (tell, told) = mpsc::channel();
-        match begin(buf, Box::new(move |outcome| drop(tell.send(outcome)))) {
-            Ok(()) => {
-                let outcome = loop {
-                    match told.try_recv() {
-                        Ok(outcome) => break outcome,
-                        Err(_) => tsumugi::ult::yield_now(),
-                    }
-                };
-                outcome.result?;
-                return Ok(outcome.buf.to_vec());
-            }
-            Err(busy) => buf = busy.buf,
-        }
+    let (tell, told) = mpsc::channel();
+    let mut begun = operation(buf).then(move |outcome| drop(tell.send(outcome)));
+    while let Err(busy) = begun {
         tsumugi::ult::yield_now();
+        let (operation, then) = busy.operation;
+        begun = operation.then(then);
     }
+    let outcome = loop {
+        match told.try_recv() {
+            Ok(outcome) => break outcome,
+            Err(_) => tsumugi::ult::yield_now(),
+        }
+    };
+    outcome.result?;
+    Ok(outcome.buf.to_vec())
 }
-
-type Then<T> = Box<dyn FnOnce(tsumugi::Outcome<tsumugi::Buffer<T>>) + Send>;
 
 /// Lengths of zero, of more than the pool has, and those whose sum overflows.
 fn containers_of_any_length() {
     all_ways(|rt| {
         let pool = rt.global()?.pool(1 << 16)?;
         if rt.rank() == Rank(0) {
-            containers(&pool).map_err(Error::program)?;
+            containers(&pool)?;
         }
         rt.barrier()
     });

@@ -216,6 +216,7 @@ fn scheduler_dropped_on_its_own_ult() {
     let scheduler = scheduler(2);
     let spawner = scheduler.spawner();
     let refused = spawner.spawn(move || drop(scheduler)).join();
+    let refused = refused.map_err(tsumugi::JoinError::into_panic);
     assert!(said(&refused).contains("on a ULT of its own"), "{}", said(&refused));
 }
 

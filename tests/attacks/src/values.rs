@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use tsumugi::array::{Dealt, Distribution};
 use tsumugi::{
     AddrError, Buffer, Busy, Config, Error, MessageError, Outcome, Path, Plain, Rank, Runtime,
-    Source, Status,
+    Source,
 };
 
 pub const ALL: &[Attack] = &[
@@ -107,28 +107,32 @@ fn one_sided<T: Plain + PartialEq + Debug>(
     // After the barrier, the peer has read its values, and they may change.
     rt.barrier()?;
     // Operations that own their buffer until they end.
-    let begin = |get: bool, mut buf: Buffer<T>| loop {
-        let from = there.at(peer, 0);
-        match if get { rt.try_get(from, buf) } else { rt.try_put(from, buf) } {
-            Ok(Status::Done(Outcome { result, buf })) => break result.map(|_| buf),
-            Ok(Status::Pending(ticket)) => {
-                let Outcome { result, buf } = ticket.wait(&tsumugi::ult::Here);
-                break result.map(|_| buf);
+    let begin = |get: bool, buf: Buffer<T>| {
+        let (ops, from) = (rt.ops(), there.at(peer, 0));
+        let mut operation = if get { ops.get_buffer(from, buf) } else { ops.put_buffer(from, buf) };
+        loop {
+            match operation.try_begin() {
+                Ok(begun) => {
+                    let Outcome { result, buf } = begun.wait();
+                    break result.map(|_| buf);
+                }
+                Err(Busy { operation: back, .. }) => operation = back,
             }
-            Err(Busy { buf: back, .. }) => buf = back,
+            tsumugi::ult::yield_now();
         }
-        tsumugi::ult::yield_now();
     };
     let mut buf = begin(true, rt.buffer::<T>(count)?)?;
     assert_eq!(buf[..], given[..]);
     buf.reverse();
     let buf = begin(false, buf)?;
-    let back = tsumugi::ult::block_on(rt.get_async(there.at(peer, 0), rt.buffer::<T>(count)?));
+    let back = tsumugi::ult::block_on(
+        rt.ops().get_buffer(there.at(peer, 0), rt.buffer(count)?).into_future(),
+    );
     back.result?;
     assert_eq!(back.buf[..], buf[..]);
-    let put = tsumugi::ult::block_on(rt.put_async(there.at(peer, 0), buf));
+    let put = tsumugi::ult::block_on(rt.ops().put_buffer(there.at(peer, 0), buf).into_future());
     put.result?;
-    let refused = tsumugi::ult::block_on(rt.get_async(there.at(Rank(9), 0), put.buf)).result;
+    let refused = rt.ops().get_buffer(there.at(Rank(9), 0), put.buf).wait().result;
     assert!(matches!(refused, Err(AddrError::NoSuchRank { .. })), "{refused:?}");
     rt.barrier()
 }

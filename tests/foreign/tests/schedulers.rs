@@ -232,10 +232,10 @@ fn tokio_tasks_await_operations_without_a_worker() {
                     tokio.spawn(async move {
                         let mut buf = rt.buffer::<u64>(1)?;
                         buf[0] = n as u64;
-                        let put = rt.put_async(at, buf).await;
+                        let put = rt.ops().put_buffer(at, buf).await;
                         put.result?;
                         tokio::time::sleep(Duration::from_micros(100)).await;
-                        let got = rt.get_async(at, put.buf).await;
+                        let got = rt.ops().get_buffer(at, put.buf).await;
                         got.result?;
                         Ok::<u64, Error>(got.buf[0])
                     })

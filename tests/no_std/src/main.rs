@@ -17,7 +17,7 @@ use core::time::Duration;
 use tsumugi_core::time::{Clock, Instant};
 use tsumugi_ult::sync::{Barrier, Condvar, Mutex, OnceCell, RwLock, Semaphore, WaitGroup, channel};
 use tsumugi_ult::{
-    Builder, Cancelled, Config, Host, Interrupted, Limit, Scheduler, StackArea, StartError,
+    Builder, Config, Host, Interrupted, Limit, Scheduler, StackArea, StartError,
     block_on, is_cancelled, park, park_timeout, scope, set_host, sleep, sleep_within, spawn,
     spawn_future, ult_local, unparker, yield_now,
 };
@@ -59,7 +59,7 @@ extern "C" fn main(_: c_int, _: *const *const u8) -> c_int {
         yield_now();
         child
     });
-    assert!(cut_off.join().unwrap_err().is::<Cancelled>());
+    assert!(cut_off.join().unwrap_err().is_cancelled());
     let refused = Scheduler::new(Config { workers: 2, ..config() }).err();
     assert!(matches!(refused, Some(StartError::Thread(1, _))));
     system::say("all is well\n");

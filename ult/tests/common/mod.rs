@@ -60,7 +60,7 @@ impl Party {
 impl Member {
     pub fn join(self) {
         let outcome = match self {
-            Self::Ult(ult) => ult.join(),
+            Self::Ult(ult) => ult.join().map_err(tsumugi_ult::JoinError::into_panic),
             Self::Thread(thread) => thread.join(),
         };
         if let Err(panic) = outcome {

@@ -2,7 +2,13 @@
 
 use super::driver::{DriverState, GlobalDriver};
 use super::open::{AccessOutcome, Missing, OperationEnd, TableSearch, slot_of};
+use crate::block_pool::PoolBox;
+use crate::engine_call::hint;
+use crate::panic;
 use std::ptr::NonNull;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tsumugi_core::completion::{OnEnd, Why};
 use tsumugi_core::mem::{AddrError, Rank};
 use tsumugi_core::sync::UnsafeCell;
 use tsumugi_core::wait::{Reason, Wait};
@@ -75,18 +81,55 @@ impl GlobalDriver {
         // SAFETY: the end of the operation takes the waker out and uses it. Leaving
         // takes a lock that no sleeper holds.
         unsafe { Here.sleep_or_leave(reason, &mut publish, &mut || self.let_go(at)) };
-        let open = &mut self.lock().open;
-        let end = std::mem::take(&mut open.places[at as usize].end);
-        open.give_back(at);
-        let OperationEnd::Result(result) = end else {
-            unreachable!("a caller is woken by the end of its operation")
-        };
-        result
+        let result = self.lock().open.take(at);
+        result.expect("a caller is woken by the end of its operation")
+    }
+
+    /// Polls for the result of an operation, as a future; frees the place with it.
+    pub fn poll_end(&self, at: u32, context: &mut Context<'_>) -> Poll<AccessOutcome> {
+        let mut state = self.lock();
+        if let Some(result) = state.open.take(at) {
+            return Poll::Ready(result);
+        }
+        state.open.keep_task(at, context.waker());
+        Poll::Pending
+    }
+
+    /// Lets the end of an operation call `then` with its result. Never waits.
+    ///
+    /// # Errors
+    ///
+    /// `then`: as many operations are in flight as the rank has room for.
+    pub fn end_with<F>(self: &Arc<Self>, at: u32, then: F) -> Result<(), (F, Why)>
+    where
+        F: FnOnce(AccessOutcome) + Send + 'static,
+    {
+        let tables = self.host.tables();
+        let ends = ThenOperation { driver: self.clone(), at, then };
+        // SAFETY: the box is in a slot beside the pool, or with the thread that ends the
+        // operation, which keeps both.
+        let boxed = unsafe { tables.blocks().try_box(hint(), ends) };
+        let boxed = boxed.map_err(|ends| (ends.then, Why::NoTag))?;
+        let tag = tables.completions().try_begin_owned(hint(), Boxed(boxed));
+        let tag = tag.map_err(|Boxed(boxed)| (boxed.into_inner().then, Why::NoTag))?;
+        let mut state = self.lock();
+        drop(state.open.take_task(at));
+        let place = &mut state.open.places[at as usize];
+        let has_ended = place.has_ended();
+        if !has_ended {
+            place.end = OperationEnd::Host(tag);
+        }
+        drop(state);
+        if has_ended {
+            tables.completions().complete(tag, Ok(0));
+        }
+        Ok(())
     }
 
     /// Drops an operation, so that its result is not kept.
     pub fn let_go(&self, at: u32) {
         let open = &mut self.lock().open;
+        drop(open.take_task(at));
         let place = &mut open.places[at as usize];
         match place.has_ended() {
             true => open.give_back(at),
@@ -184,5 +227,23 @@ impl GlobalDriver {
         let result = missing.with_mut(|missing| unsafe { (*missing).result.take() });
         let result = result.expect("a caller is woken by the end of the fetch");
         result.map_err(|error| error.at(addr))
+    }
+}
+
+/// The callback of an operation.
+struct ThenOperation<F> {
+    driver: Arc<GlobalDriver>,
+    at: u32,
+    then: F,
+}
+
+struct Boxed<F>(PoolBox<ThenOperation<F>>);
+
+impl<F: FnOnce(AccessOutcome) + Send + 'static> OnEnd for Boxed<F> {
+    fn ended(self, _: Result<u64, AddrError>) {
+        let ThenOperation { driver, at, then } = self.0.into_inner();
+        let result = driver.lock().open.take(at);
+        let result = result.expect("the operation has ended");
+        panic::call_back(|| then(result));
     }
 }

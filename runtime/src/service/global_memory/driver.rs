@@ -1,13 +1,17 @@
 //! The driver: the machine under its lock, and the work that it issues.
 
 use super::control::ControlRegions;
+use super::lookaside::{self, Lookaside, LookasideMemory};
 use super::open;
-use super::open::{Missing, Open};
+use super::open::{Missing, Open, Woken};
 use super::tables::{MachineTables, PART_BYTES, machine};
 use crate::deadline::Deadline;
 use crate::death::DeathWatch;
 use crate::error::Error;
+use crate::guest::GUESTS;
+use crate::host_operations::HostOperations;
 use crate::net::{JOINED_BYTES, Transport};
+use crate::panic;
 use crate::service::Service;
 use crate::service::am::RemoteOps;
 use std::fmt;
@@ -18,7 +22,6 @@ use tsumugi_core::backend::LoadStore;
 use tsumugi_core::mem::Rank;
 use tsumugi_core::mem::{LocalAddr, Region, RegionKey};
 use tsumugi_core::sync::Ordering;
-use tsumugi_core::wait::Waker;
 use tsumugi_gas::address::{GlobalAddr, Split};
 use tsumugi_gas::cache::{HazardPointers, TableCache};
 use tsumugi_gas::control::ControlShape;
@@ -35,12 +38,15 @@ pub struct GlobalDriver {
     pub(super) remote: Option<RemoteOps>,
     pub(super) control: ControlRegions,
     pub(super) cache: TableCache<'static>,
+    lookaside: Lookaside,
     /// Whether the devices keep the order of a put and the operation posted behind
     /// it.
     pub(super) keeps_order: bool,
     pub(super) state: Mutex<DriverState>,
     pub(super) deadline: Deadline,
     pub(super) deaths: DeathWatch,
+    /// The operations of the rank that the ends of operations may end.
+    pub(super) host: Arc<HostOperations>,
 }
 
 /// The state under the lock.
@@ -52,7 +58,7 @@ pub(super) struct DriverState {
     /// Memory whose address was taken away, kept until no rank reaches it.
     pub(super) retiring: Vec<(GlobalAddr, RetiredMemory)>,
     pub(super) is_closed: bool,
-    _tables: MachineTables,
+    _tables: (MachineTables, LookasideMemory),
 }
 
 /// Registered memory, which is freed when it is dropped.
@@ -61,7 +67,7 @@ pub type RetiredMemory = Box<dyn Send>;
 /// Actions that are to be done after the lock is released.
 #[derive(Default)]
 struct DueActions {
-    wakers: Vec<Waker>,
+    woken: Vec<Woken>,
     retired: Vec<RetiredMemory>,
 }
 
@@ -71,8 +77,8 @@ unsafe impl Send for GlobalDriver {}
 // SAFETY: as for `Send`; all members that change are atomic or under the lock.
 unsafe impl Sync for GlobalDriver {}
 
-/// The memory that the driver takes for each worker.
-pub const SEAT_BYTES: usize = size_of::<HazardPointers>();
+/// The memory that the driver takes for each worker, and for each guest.
+pub const SEAT_BYTES: usize = size_of::<HazardPointers>() + lookaside::SEAT_BYTES;
 
 /// The memory that the driver takes at each rank of a job that opens it: names and
 /// bytes.
@@ -96,7 +102,7 @@ impl GlobalDriver {
         let shape = ControlShape::of(member.size(), colors);
         // Each region that there is room for has a name of its own, and can be
         // replaced several times before a name repeats.
-        let split = Split::fit(shape.ranks, colors, REGION_BYTES).map_err(Error::program)?;
+        let split = Split::fit(shape.ranks, colors, REGION_BYTES)?;
         let control = ControlRegions::new(member, transport.map(|transport| &**transport), shape)?;
         let remote_completion = transport.is_none_or(|transport| transport.remote_completion());
         let keeps_order = transport.is_some_and(|transport| transport.keeps_order(PART_BYTES));
@@ -104,7 +110,9 @@ impl GlobalDriver {
         let ordered_bytes = if keeps_order { PART_BYTES } else { joined_bytes };
         let carried_bytes = transport.map_or(0, |transport| transport.carried_bytes_max());
         let device = (remote_completion, ordered_bytes, carried_bytes);
-        let (machine, tables) = machine(member, shape, split, &control, device, workers);
+        let seats = GUESTS + workers;
+        let (machine, tables) = machine(member, shape, split, &control, device, seats);
+        let (lookaside, lookaside_memory) = Lookaside::new(seats, split.region_bytes_max());
         let places = shape.flights as usize;
         let remote = transport.map(|transport| RemoteOps::new(transport.clone(), member, places));
         Ok(Self {
@@ -113,6 +121,7 @@ impl GlobalDriver {
             remote,
             control,
             cache: machine.cache(),
+            lookaside,
             keeps_order,
             state: Mutex::new(DriverState {
                 machine,
@@ -120,10 +129,11 @@ impl GlobalDriver {
                 missing: Vec::new(),
                 retiring: Vec::new(),
                 is_closed: false,
-                _tables: tables,
+                _tables: (tables, lookaside_memory),
             }),
             deadline: Deadline::new(),
             deaths: DeathWatch::default(),
+            host: Arc::default(),
         })
     }
 
@@ -138,10 +148,21 @@ impl GlobalDriver {
         self.control.connect(keys);
     }
 
+    /// Sets the operations of the rank that no engine carries out.
+    pub(crate) fn share_host(&mut self, host: &Arc<HostOperations>) {
+        self.host = host.clone();
+    }
+
     /// The cache that lookups use.
     #[inline(always)]
     pub fn cache(&self) -> TableCache<'static> {
         self.cache
+    }
+
+    /// The lookaside buffers.
+    #[inline]
+    pub fn lookaside(&self) -> Lookaside {
+        self.lookaside
     }
 
     /// Gives a region a global address, a name of colour `color`.
@@ -227,7 +248,7 @@ impl GlobalDriver {
                 *event = self.post(out);
                 done += 1;
             }
-            due.settle();
+            due.settle(&self.host);
             done += told;
             if is_last {
                 // There may be more work.
@@ -325,7 +346,7 @@ impl DriverState {
     fn tell(&mut self, out: MachineOutput, due: &mut DueActions) {
         match out {
             MachineOutput::Ended { handle, result } => {
-                self.open.end(handle, result, &mut due.wakers)
+                self.open.end(handle, result, &mut due.woken)
             }
             MachineOutput::Retired(retired) => {
                 let at = self.retiring.iter().position(|(addr, _)| *addr == retired.addr);
@@ -340,7 +361,7 @@ impl DriverState {
                     let is_told = missing.rank == rank;
                     if is_told {
                         missing.result = Some(result);
-                        due.wakers.extend(missing.waker.take());
+                        due.woken.extend(missing.waker.take().map(Woken::Thread));
                     }
                     !is_told
                 });
@@ -350,9 +371,16 @@ impl DriverState {
 }
 
 impl DueActions {
-    fn settle(&mut self) {
+    fn settle(&mut self, host: &HostOperations) {
         self.retired.clear();
-        self.wakers.drain(..).for_each(Waker::wake);
+        for woken in self.woken.drain(..) {
+            match woken {
+                Woken::Thread(waker) => waker.wake(),
+                // A panic of a task's waker is not this thread's.
+                Woken::Task(waker) => _ = panic::contain("the waker of a future", || waker.wake()),
+                Woken::Host(tag) => _ = host.tables().completions().complete(tag, Ok(0)),
+            }
+        }
     }
 }
 

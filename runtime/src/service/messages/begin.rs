@@ -186,14 +186,57 @@ impl Messages {
         bytes: usize,
     ) -> Result<Begun<()>, MessageError> {
         let from = self.outgoing(at, bytes);
-        self.begin(|state| {
-            let to = state.peer_of(to)?;
-            on_wire!(state, |machine, wire| {
-                if bytes > INLINE_BYTES_MAX {
-                    // The receive for this message may have been announced by now.
-                    machine.look(wire, to);
-                }
-                Ok(machine.send(wire, to, label, from)?)
+        self.begin(|state| state.send(to, label, from))
+    }
+
+    /// Begins to send any message. Never waits.
+    ///
+    /// # Errors
+    ///
+    /// There is no room, and nothing happened. Other errors are in the result.
+    ///
+    /// # Safety
+    ///
+    /// As for [`begin_send`](Self::begin_send).
+    pub(super) unsafe fn try_send(
+        &self,
+        to: Rank,
+        label: Label,
+        at: *const u8,
+        bytes: usize,
+    ) -> Result<Result<Under, MessageError>, Why> {
+        let whole = Received { source: to, tag: label.tag, bytes };
+        if self.send_short(to, label, at, bytes) {
+            return Ok(Ok(Under::Ended(Ok(whole))));
+        }
+        let from = self.outgoing(at, bytes);
+        self.try_begin(|state| {
+            Ok(match state.send(to, label, from)? {
+                Begun::Done(()) => Under::Ended(Ok(whole)),
+                Begun::Pending(request) => Under::Way(request, usize::MAX),
+            })
+        })
+    }
+
+    /// Begins any receive. Never waits.
+    ///
+    /// # Errors
+    ///
+    /// There is no room, and nothing happened. Other errors are in the result.
+    ///
+    /// # Safety
+    ///
+    /// As for [`begin_receive`](Self::begin_receive).
+    pub(super) unsafe fn try_receive(
+        &self,
+        pattern: Pattern<Rank>,
+        at: *mut u8,
+        room: usize,
+    ) -> Result<Result<Under, MessageError>, Why> {
+        self.try_begin(|state| {
+            Ok(match self.receive_in(state, pattern, at, room)? {
+                Begun::Done(received) => Under::Ended(received_of(received, room)),
+                Begun::Pending(request) => Under::Way(request, room),
             })
         })
     }
@@ -244,42 +287,52 @@ impl Messages {
         at: *mut u8,
         room: usize,
     ) -> Result<Begun<msg::ReceivedMessage<Rank>>, MessageError> {
-        self.begin(|state| {
-            // Receives of smaller buffers are not announced to peers.
-            let is_offered = room >= state.offered_from as usize;
-            let into = if is_offered { self.incoming(at, room) } else { small(at, room) };
-            let pattern = state.by_index(pattern)?;
-            let begun = on_wire!(state, |machine, wire| {
-                match machine.receive_next(wire, &pattern, into) {
-                    Some(received) => Ok(Begun::Done(received)),
-                    None => machine.receive(wire, pattern, into),
-                }
-            });
-            Ok(match begun? {
-                Begun::Done(received) => Begun::Done(state.named(received)),
-                Begun::Pending(request) => Begun::Pending(request),
-            })
+        self.begin(|state| self.receive_in(state, pattern, at, room))
+    }
+
+    #[inline(always)]
+    fn receive_in(
+        &self,
+        state: &mut MessageState,
+        pattern: Pattern<Rank>,
+        at: *mut u8,
+        room: usize,
+    ) -> Result<Begun<msg::ReceivedMessage<Rank>>, WireRefusal> {
+        // Receives of smaller buffers are not announced to peers.
+        let is_offered = room >= state.offered_from as usize;
+        let into = if is_offered { self.incoming(at, room) } else { small(at, room) };
+        let pattern = state.by_index(pattern)?;
+        let begun = on_wire!(state, |machine, wire| {
+            match machine.receive_next(wire, &pattern, into) {
+                Some(received) => Ok(Begun::Done(received)),
+                None => machine.receive(wire, pattern, into),
+            }
+        });
+        Ok(match begun? {
+            Begun::Done(received) => Begun::Done(state.named(received)),
+            Begun::Pending(request) => Begun::Pending(request),
         })
     }
 
-    /// Waits for a message that matches, gets a buffer for it, and receives it.
+    /// Waits for a message that matches, gets a buffer for it, and receives it. If there
+    /// is no buffer, the message stays.
     ///
     /// # Safety
     ///
     /// `room_for` returns a buffer of at least as many bytes, which is not otherwise
     /// used until this returns.
-    pub unsafe fn receive_whole(
+    pub unsafe fn receive_whole<E: From<MessageError>>(
         &self,
         pattern: Pattern<Rank>,
-        mut room_for: impl FnMut(usize) -> *mut u8,
-    ) -> Result<Received, MessageError> {
+        mut room_for: impl FnMut(usize) -> Result<*mut u8, E>,
+    ) -> Result<Received, E> {
         // Before the machine has the buffer, as in `send`.
         tsumugi_ult::assert_may_block("message");
-        let (mut at, mut room) = (room_for(0), 0);
+        let (mut at, mut room) = (room_for(0)?, 0);
         loop {
             let found = self.probe(pattern)?;
             if found.bytes > room {
-                (at, room) = (room_for(found.bytes), found.bytes);
+                (at, room) = (room_for(found.bytes)?, found.bytes);
             }
             let into = self.incoming(at, room);
             let begun = self.begin(|state| {
@@ -299,7 +352,7 @@ impl Messages {
                 }))
             })?;
             if let Some(under) = begun {
-                return self.finish(under);
+                return Ok(self.finish(under)?);
             }
         }
     }
@@ -321,6 +374,21 @@ impl Messages {
         }
     }
 
+    /// Begins an operation, if there is room in the tables. Never waits.
+    fn try_begin<T>(
+        &self,
+        begin: impl FnOnce(&mut MessageState) -> Result<T, WireRefusal>,
+    ) -> Result<Result<T, MessageError>, Why> {
+        let mut state = self.lock();
+        let begun = if state.has_ended { Err(WireRefusal::Ended) } else { begin(&mut state) };
+        self.begun(state);
+        match begun {
+            Ok(begun) => Ok(Ok(begun)),
+            Err(WireRefusal::Busy(why)) => Err(why),
+            Err(why) => Ok(Err(self.error_of(why))),
+        }
+    }
+
     /// Gives the lock back after a begin, and wakes threads that wait for messages
     /// that came with it.
     #[inline(always)]
@@ -335,13 +403,19 @@ impl Messages {
     /// Handles a begin that was refused: waits for a while if it may succeed later.
     #[cold]
     fn refused(&self, why: WireRefusal) -> Result<(), MessageError> {
-        Err(match why {
-            WireRefusal::Busy(Why::NoTag) => MessageError::TooMany { limit: REQUESTS_MAX },
-            WireRefusal::Busy(_) => {
-                self.work();
-                Here.yield_now();
-                return Ok(());
-            }
+        if let WireRefusal::Busy(why) = why
+            && why != Why::NoTag
+        {
+            self.work();
+            Here.yield_now();
+            return Ok(());
+        }
+        Err(self.error_of(why))
+    }
+
+    fn error_of(&self, why: WireRefusal) -> MessageError {
+        match why {
+            WireRefusal::Busy(_) => MessageError::TooMany { limit: REQUESTS_MAX },
             WireRefusal::NoSuchRank { rank } => {
                 MessageError::NoSuchRank { rank, size: self.member.size() }
             }
@@ -349,7 +423,7 @@ impl Messages {
             WireRefusal::PeerLost { peer } => {
                 MessageError::PeerLost { rank: self.lock().rank_of(peer) }
             }
-        })
+        }
     }
 
     /// A buffer that peers may read, if it is in their reach.

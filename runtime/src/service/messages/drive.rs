@@ -23,12 +23,13 @@
 use super::Received;
 use super::post::{Bag, ParcelPost};
 use super::route::on_wire;
-use super::state::{MessageState, Woken, index};
+use super::state::{MessageState, Woken, WokenList, index};
 use super::wire::{MessageLanes, REQUESTS_MAX, carry_out_long};
 use crate::config::Chosen;
 use crate::death::DeathWatch;
 use crate::endpoint_card::EndpointCard;
 use crate::error::{Error, MessageError};
+use crate::host_operations::HostOperations;
 use crate::net::Transport;
 use crate::node_ranks::NodeRanks;
 use crate::peers::Peers;
@@ -42,7 +43,7 @@ use tsumugi_core::msg::locked_matching::Board;
 use tsumugi_core::msg::{
     Copy, CopyJob, INLINE_BYTES_MAX, MessageCounts, RequestError, RequestId, Split, Thresholds,
 };
-use tsumugi_core::sync::{AtomicBool, AtomicU32, Ordering};
+use tsumugi_core::sync::{AtomicBool, Ordering};
 use tsumugi_core::wait::Waker;
 use tsumugi_pvas::calibrate::SPLIT_LEAST;
 use tsumugi_pvas::{DistanceProbe, Member, cma, distance};
@@ -61,7 +62,6 @@ pub struct Messages {
     /// others.
     pub(super) rounds: u32,
     deaths: DeathWatch,
-    contexts: AtomicU32,
     neighbours: NodeRanks,
     /// For each neighbour the probe of its distance, from the times of long copies;
     /// and the words in which both sides claim parts of one copy.
@@ -74,6 +74,8 @@ pub struct Messages {
     net: Option<(Arc<dyn Transport>, Arc<Bag>)>,
     /// The table of this rank's posted receives, if the design has boards.
     board: Option<Board<'static>>,
+    /// The operations of the rank that the ends of requests may end.
+    host: Arc<HostOperations>,
 }
 
 /// A message that has begun.
@@ -86,6 +88,16 @@ pub enum Under {
 }
 
 impl Under {
+    /// Whether there is nothing to wait for.
+    pub(crate) const fn has_ended_at_once(self) -> bool {
+        matches!(self, Self::Ended(_))
+    }
+
+    /// Whether both are one request of the machine.
+    pub(crate) fn is_same(self, other: Self) -> bool {
+        self.request().is_some() && self.request() == other.request()
+    }
+
     pub(super) fn request(self) -> Option<RequestId> {
         match self {
             Self::Ended(_) => None,
@@ -140,14 +152,19 @@ impl Messages {
             is_watched: AtomicBool::new(false),
             rounds: if chosen.workers == 1 { chosen.spin.saturating_mul(10) } else { 0 },
             deaths: DeathWatch::default(),
-            contexts: AtomicU32::new(1),
             neighbours,
             probes,
             splits,
             kernels,
             net,
             board,
+            host: Arc::default(),
         })
+    }
+
+    /// The operations of the rank that no engine carries out.
+    pub(crate) fn host(&self) -> &Arc<HostOperations> {
+        &self.host
     }
 
     /// Whether the machine still keeps the request's result.
@@ -211,11 +228,9 @@ impl Messages {
         }
     }
 
-    /// The number of the next communicator: the same on all ranks that create
-    /// communicators in the same order.
-    pub fn next_context(&self) -> Result<u16, MessageError> {
-        let next = self.contexts.fetch_add(1, Ordering::Relaxed);
-        u16::try_from(next).map_err(|_| MessageError::NoContext)
+    /// Whether a message has ended, as far as is known: nothing is polled.
+    pub(crate) fn has_ended(&self, under: Under) -> bool {
+        under.request().is_none_or(|request| self.lock().machine.has_ended(request))
     }
 
     /// Counts of what was sent and received so far.
@@ -252,7 +267,8 @@ impl Messages {
         self.probes.get(peer.0 as usize)
     }
 
-    pub(super) fn work(&self) -> bool {
+    /// Moves on what there is to be moved. Returns whether anything has.
+    pub(crate) fn work(&self) -> bool {
         self.poll_net() | self.work_on(self.lock(), false)
     }
 
@@ -269,13 +285,13 @@ impl Messages {
                     if rests { machine.rest(wire) } else { machine.advance(wire) }
                 });
             has_moved |= moved;
-            let mut woken = Woken::new();
+            let mut woken = WokenList::new();
             state.note_ended(&mut woken);
             if std::mem::take(&mut state.has_moved) | moved {
                 while !woken.is_full()
                     && let Some(prober) = state.probers.pop()
                 {
-                    let _ = woken.push(prober);
+                    let _ = woken.push(Woken::Thread(prober));
                 }
             }
             let mut job = state.machine.poll_job();
@@ -284,7 +300,7 @@ impl Messages {
             }
             has_moved = true;
             drop(state);
-            woken.into_iter().for_each(Waker::wake);
+            woken.into_iter().for_each(|woken| self.wake(woken));
             // The parts of a message follow each other at once.
             while let Some(one) = job.take() {
                 if let Some(outcome) = self.carry_out(&one) {
@@ -292,6 +308,15 @@ impl Messages {
                 }
             }
             state = self.lock();
+        }
+    }
+
+    fn wake(&self, woken: Woken) {
+        match woken {
+            Woken::Thread(waker) => waker.wake(),
+            Woken::Host(tag) => {
+                self.host.tables().completions().complete(tag, Ok(0));
+            }
         }
     }
 

@@ -11,10 +11,11 @@ use tsumugi_core::mem::Rank;
 use tsumugi_core::mem::{LocalRank, PeerIndex};
 use tsumugi_core::msg::locked_matching::Board;
 use tsumugi_core::msg::{
-    self, CallError, MatchingDesign, MessageMachine, MessageShape, Pattern, ReceivedMessage,
-    RequestError, RequestId, Thresholds,
+    self, Begun, CallError, INLINE_BYTES_MAX, Label, MatchingDesign, MessageBytes, MessageMachine,
+    MessageShape, Pattern, ReceivedMessage, RequestError, RequestId, Thresholds,
 };
 use tsumugi_core::sync::AtomicBool;
+use tsumugi_core::tag::Tag;
 use tsumugi_core::wait::Waker;
 
 /// The state of messages, under the lock.
@@ -48,12 +49,18 @@ type MessageTables = (
     LeakedSlice<msg::MirroredOffer>,
 );
 
-/// The facade's state of a request.
+/// What happens when a request ends.
 #[derive(Default)]
-pub(super) struct RequestEntry {
-    waiting: Option<NonNull<WaitingRequest>>,
-    /// The owner of the buffer after the handle has gone.
-    kept: Option<Box<dyn Any + Send>>,
+pub(super) enum RequestEntry {
+    /// Its handle finds the result.
+    #[default]
+    Handle,
+    /// A thread that sleeps is woken.
+    Waiting(NonNull<WaitingRequest>),
+    /// The operation with this tag of the rank's host table ends; it owns the buffer.
+    Host(Tag),
+    /// The handle has gone: this owner of the buffer is dropped.
+    Kept { _buffer: Box<dyn Any + Send> },
 }
 
 /// On the stack of a waiter, until its wait is over; accessed under the lock.
@@ -64,8 +71,14 @@ pub(super) struct WaitingRequest {
     pub(super) waker: Option<Waker>,
 }
 
-/// Wakers, to be used and dropped after the lock was given back.
-pub(super) type Woken = heapless::Vec<Waker, WOKEN_MAX>;
+/// What is to be woken after the lock was given back.
+pub(super) enum Woken {
+    Thread(Waker),
+    Host(Tag),
+}
+
+/// All that is to be woken after one turn with the lock.
+pub(super) type WokenList = heapless::Vec<Woken, WOKEN_MAX>;
 
 /// Why an operation did not begin.
 #[derive(Clone, Copy, Debug)]
@@ -164,6 +177,24 @@ impl MessageState {
         peer.ok_or(WireRefusal::NoSuchRank { rank })
     }
 
+    /// Begins to send a message.
+    #[inline(always)]
+    pub(super) fn send(
+        &mut self,
+        to: Rank,
+        label: Label,
+        from: MessageBytes,
+    ) -> Result<Begun<()>, WireRefusal> {
+        let to = self.peer_of(to)?;
+        on_wire!(self, |machine, wire| {
+            if from.len > INLINE_BYTES_MAX as u64 {
+                // The receive for this message may have been announced by now.
+                machine.look(wire, to);
+            }
+            Ok(machine.send(wire, to, label, from)?)
+        })
+    }
+
     /// The rank of a peer.
     #[inline(always)]
     pub(super) fn rank_of(&self, peer: PeerIndex) -> Rank {
@@ -244,24 +275,30 @@ impl MessageState {
     }
 
     /// Collects the wakers of requests that have ended, as far as there is room.
-    pub(super) fn note_ended(&mut self, woken: &mut Woken) {
+    pub(super) fn note_ended(&mut self, woken: &mut WokenList) {
         while !woken.is_full()
             && let Some(request) = self.machine.poll_ended()
         {
-            let entry = &mut self.entries[index(request)];
-            if entry.kept.take().is_some() {
-                // The handle has gone, so the result is dropped.
-                self.machine.take(request);
-            } else if let Some(waiting) = entry.waiting.take() {
-                // SAFETY: the waiter takes the pointer back, under the lock, before
-                // its frame ends.
-                let waiting = unsafe { &mut *waiting.as_ptr() };
-                // More requests may have ended than it waits for.
-                waiting.left = waiting.left.saturating_sub(1);
-                if waiting.left == 0
-                    && let Some(waker) = waiting.waker.take()
-                {
-                    let _ = woken.push(waker);
+            match std::mem::take(&mut self.entries[index(request)]) {
+                RequestEntry::Handle => {}
+                RequestEntry::Kept { .. } => {
+                    // The handle has gone, so the result is dropped.
+                    self.machine.take(request);
+                }
+                RequestEntry::Host(tag) => {
+                    let _ = woken.push(Woken::Host(tag));
+                }
+                RequestEntry::Waiting(waiting) => {
+                    // SAFETY: the waiter takes the pointer back, under the lock, before
+                    // its frame ends.
+                    let waiting = unsafe { &mut *waiting.as_ptr() };
+                    // More requests may have ended than it waits for.
+                    waiting.left = waiting.left.saturating_sub(1);
+                    if waiting.left == 0
+                        && let Some(waker) = waiting.waker.take()
+                    {
+                        let _ = woken.push(Woken::Thread(waker));
+                    }
                 }
             }
         }
@@ -278,13 +315,14 @@ impl MessageState {
         let mut ended = 0;
         for request in requests.clone() {
             let entry = &mut self.entries[index(request)];
-            if !self.machine.watch(request) || entry.waiting == Some(waiting) {
+            let is_own = matches!(entry, RequestEntry::Waiting(other) if *other == waiting);
+            if !self.machine.watch(request) || is_own {
                 ended += 1;
-            } else if entry.waiting.is_some() {
+            } else if matches!(entry, RequestEntry::Waiting(_)) {
                 self.unregister(requests, waiting);
                 return None;
             } else {
-                entry.waiting = Some(waiting);
+                *entry = RequestEntry::Waiting(waiting);
             }
         }
         Some(ended)
@@ -298,7 +336,9 @@ impl MessageState {
     ) {
         for request in requests {
             let entry = &mut self.entries[index(request)];
-            entry.waiting.take_if(|other| *other == waiting);
+            if matches!(entry, RequestEntry::Waiting(other) if *other == waiting) {
+                *entry = RequestEntry::Handle;
+            }
         }
     }
 
@@ -309,7 +349,8 @@ impl MessageState {
         self.machine.seal();
         let mut woken = std::mem::take(&mut self.probers);
         for entry in &mut self.entries {
-            let Some(waiting) = entry.waiting.take() else { continue };
+            let RequestEntry::Waiting(waiting) = *entry else { continue };
+            *entry = RequestEntry::Handle;
             // SAFETY: as in `note_ended`.
             woken.extend(unsafe { &mut *waiting.as_ptr() }.waker.take());
         }
@@ -324,13 +365,23 @@ impl MessageState {
 
     /// Whether a thread sleeps until the request has ended.
     pub(super) fn is_waited_for(&self, request: RequestId) -> bool {
-        self.entries[index(request)].waiting.is_some()
+        matches!(self.entries[index(request)], RequestEntry::Waiting(_))
+    }
+
+    /// Lets the end of the request end the operation with this tag. Returns false, and
+    /// changes nothing, if the request has ended.
+    pub(super) fn attach(&mut self, request: RequestId, tag: Tag) -> bool {
+        let is_under_way = self.machine.watch(request);
+        if is_under_way {
+            self.entries[index(request)] = RequestEntry::Host(tag);
+        }
+        is_under_way
     }
 
     /// Drops the handle; `kept` stays until the request ends.
     pub(super) fn abandon(&mut self, request: RequestId, kept: Box<dyn Any + Send>) {
         if self.machine.take(request).is_none() {
-            self.entries[index(request)].kept = Some(kept);
+            self.entries[index(request)] = RequestEntry::Kept { _buffer: kept };
             self.machine.watch(request);
         }
     }
@@ -340,7 +391,7 @@ impl MessageState {
         &mut self,
         request: RequestId,
     ) -> Option<Result<ReceivedMessage<Rank>, RequestError<Rank>>> {
-        if self.entries[index(request)].waiting.is_some() {
+        if self.is_waited_for(request) {
             // Another thread waits, and must be woken first if the request has
             // ended.
             return None;

@@ -1,12 +1,13 @@
 //! The error of a window.
 
-use crate::{AddrError, Error, Rank};
 use std::fmt;
+use tsumugi_core::mem::{AddrError, Rank};
 use tsumugi_gas::lock::AccessRefused;
 
 /// Why a target was not locked, an epoch not begun, or a private copy not
 /// synchronised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum WindowError {
     /// An operation on the locks failed.
     Addr(AddrError),
@@ -27,15 +28,6 @@ pub enum WindowError {
 impl From<AddrError> for WindowError {
     fn from(error: AddrError) -> Self {
         Self::Addr(error)
-    }
-}
-
-impl From<WindowError> for Error {
-    fn from(error: WindowError) -> Self {
-        match error {
-            WindowError::Addr(error) => error.into(),
-            error => Self::program(error),
-        }
     }
 }
 

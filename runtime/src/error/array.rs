@@ -1,11 +1,12 @@
 //! Errors of arrays.
 
-use super::PageId;
-use crate::{AddrError, Error, Rank};
 use std::fmt;
+use tsumugi_core::mem::{AddrError, Rank};
+use tsumugi_gas::page::PageId;
 
 /// Why an operation on an array has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ArrayError {
     /// A rank that the operation needs has died.
     Addr(AddrError),
@@ -30,10 +31,8 @@ pub enum ArrayError {
         /// The number of pages of the array.
         pages: u64,
     },
-    /// The function of [`Distribution::By`] gives a page to a rank that does not
+    /// The function of `Distribution::By` gives a page to a rank that does not
     /// exist.
-    ///
-    /// [`Distribution::By`]: super::Distribution::By
     NoSuchRank {
         /// The first such page.
         page: PageId,
@@ -42,7 +41,7 @@ pub enum ArrayError {
         /// The number of ranks of the job.
         size: u32,
     },
-    /// With [`Directory::Messages`](super::Directory::Messages), a page can only be
+    /// With `Directory::Messages`, a page can only be
     /// moved by the rank to which it goes.
     NotByMessages,
     /// Some of the elements are lent already, and either loan is for writing.
@@ -64,12 +63,8 @@ pub enum ArrayError {
         bytes: usize,
     },
     /// An array that one rank makes alone must be distributed by
-    /// [`Distribution::Block`] or [`Distribution::Cyclic`], and its directory must
-    /// be [`Directory::Atomics`].
-    ///
-    /// [`Distribution::Block`]: super::Distribution::Block
-    /// [`Distribution::Cyclic`]: super::Distribution::Cyclic
-    /// [`Directory::Atomics`]: super::Directory::Atomics
+    /// `Distribution::Block` or `Distribution::Cyclic`, and its directory must
+    /// be `Directory::Atomics`.
     NotAlone,
     /// The memory for arrays that one rank makes alone has no free range of this
     /// length, or has 100 arrays already.
@@ -100,15 +95,6 @@ pub enum ArrayError {
 impl From<AddrError> for ArrayError {
     fn from(error: AddrError) -> Self {
         Self::Addr(error)
-    }
-}
-
-impl From<ArrayError> for Error {
-    fn from(error: ArrayError) -> Self {
-        match error {
-            ArrayError::Addr(error) => error.into(),
-            error => Self::program(error),
-        }
     }
 }
 

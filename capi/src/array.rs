@@ -1,0 +1,522 @@
+//! Arrays over all ranks, with pages that move to the rank that uses them.
+//!
+//! The size of an element is known at run time only, so an array consists of *units*: the
+//! largest of the words of 8, 4, 2 and 1 bytes that divides the element. A page has whole
+//! elements, so an element lies on one page.
+
+use super::code::{code_of, of_addr, of_error};
+use super::object::{Object, Places, bytes_at, end, given, job, live, make, refuse, room_at, tell};
+use super::parameter::{self, read};
+use super::{
+    TSUMUGI_ATOMIC_ADD, TSUMUGI_ATOMIC_AND, TSUMUGI_ATOMIC_OR, TSUMUGI_ATOMIC_SWAP,
+    TSUMUGI_ATOMIC_XOR, TSUMUGI_ERROR_HELD, TSUMUGI_ERROR_LENGTH, TSUMUGI_ERROR_MEMORY,
+    TSUMUGI_ERROR_RANGE, TSUMUGI_ERROR_UNSUPPORTED, TSUMUGI_ERROR_VALUE, remember, tsumugi_job,
+};
+use std::ffi::{c_int, c_void};
+use std::slice;
+use tsumugi::array::{ArrayError, Dealt, Directory, Distribution};
+use tsumugi::{Error, GlobalArray, Plain, Rank, Runtime, Word};
+
+/// Contiguous runs of pages: rank 0 has the first run.
+pub const TSUMUGI_ARRAY_BLOCK: u32 = 0;
+/// One page after the other, rank by rank.
+pub const TSUMUGI_ARRAY_CYCLIC: u32 = 1;
+
+/// Ranks find pages by remote reads, writes and atomics alone.
+pub const TSUMUGI_ARRAY_ATOMICS: u32 = 0;
+/// The same, by the network device, where there is one that can.
+pub const TSUMUGI_ARRAY_DEVICE: u32 = 1;
+/// The home of a page answers messages; for comparison, and for up to 64 ranks.
+pub const TSUMUGI_ARRAY_MESSAGES: u32 = 2;
+
+/// The shape of an array.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct tsumugi_array_options {
+    /// `sizeof(struct tsumugi_array_options)`.
+    pub size: usize,
+    /// The number of elements.
+    pub len: usize,
+    /// The bytes of an element.
+    pub element_bytes: usize,
+    /// The number of elements in a page; 0: as many as fit in 4 KiB.
+    pub page_len: usize,
+    /// Bytes of the pages of which a rank keeps copies for checkouts; 0: 16 MiB.
+    pub cached_bytes: usize,
+    /// The number of pages of which a rank knows the owners; 0: 1,024.
+    pub known: u32,
+    /// The number of pages that a rank can own at a time; 0: all of them.
+    pub room: u32,
+    /// Which rank has which page at first: `TSUMUGI_ARRAY_BLOCK`, `TSUMUGI_ARRAY_CYCLIC`.
+    pub first: u32,
+    /// How ranks find pages: `TSUMUGI_ARRAY_ATOMICS` and the others.
+    pub directory: u32,
+}
+
+// SAFETY: all members are words and halves of words that fill words, and the first is
+// the size.
+unsafe impl parameter::Versioned for tsumugi_array_options {}
+
+/// An array over all ranks. Accesses to one element of 1, 2, 4 or 8 bytes are
+/// linearizable, whichever rank owns its page; a larger element may be seen half
+/// written. Any thread and any ULT may use it.
+#[derive(Debug)]
+pub struct tsumugi_array {
+    pub(super) units: Units,
+    len: usize,
+    element_bytes: usize,
+}
+
+/// The array by the size of its units.
+#[derive(Debug)]
+pub(super) enum Units {
+    One(GlobalArray<u8>),
+    Two(GlobalArray<u16>),
+    Four(GlobalArray<u32>),
+    Eight(GlobalArray<u64>),
+}
+
+/// Runs code with the array, which has another type for each size of its units.
+macro_rules! with_units {
+    ($units:expr, |$array:ident| $body:expr) => {
+        match $units {
+            $crate::array::Units::One($array) => $body,
+            $crate::array::Units::Two($array) => $body,
+            $crate::array::Units::Four($array) => $body,
+            $crate::array::Units::Eight($array) => $body,
+        }
+    };
+}
+pub(super) use with_units;
+
+/// Makes an array of zeroes. All ranks must call it, with the same options, in the same
+/// order. Blocks.
+///
+/// Errors: VALUE (no elements, elements without bytes, too many pages, `first` or
+/// `directory`), LENGTH (the bytes are more than an address space, or another rank gives
+/// other options), MEMORY, CROWDED, LOST, JOB, SIZE, NULL.
+///
+/// # Safety
+///
+/// `job` is a live job; `options` is valid for a read of as many bytes as its `size`
+/// states; `out` is valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_array_create(
+    job: *const tsumugi_job,
+    options: *const tsumugi_array_options,
+    out: *mut *mut tsumugi_array,
+) -> c_int {
+    let create = || {
+        // SAFETY: the caller's.
+        let (job, out) = unsafe { (self::job(job)?, given(out, "out")?) };
+        given(options.cast_mut(), "options")?;
+        // SAFETY: the caller's.
+        let of = unsafe { read(options) }?;
+        let array = tsumugi_array::new(&job.runtime, of)?;
+        // SAFETY: the caller's.
+        unsafe { make(out, array) };
+        Ok(())
+    };
+    code_of(create())
+}
+
+/// Ends the handle of an array; checkouts keep what they have. The memory is freed at the
+/// next barrier, so all ranks must have ended their accesses before it.
+///
+/// Errors: ENDED, NULL.
+///
+/// # Safety
+///
+/// `array` is an array; no thread of this process uses it any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_array_destroy(array: *mut tsumugi_array) -> c_int {
+    // SAFETY: the caller's.
+    code_of(unsafe { end(array) }.map(drop))
+}
+
+/// Reads `count` elements from `index` on. Lock-free; wait-free between ranks of a node
+/// while their pages stay where they are.
+///
+/// Errors: RANGE, LOST, ENDED, NULL.
+///
+/// # Safety
+///
+/// `array` is an array; `into` is valid for a write of `count` elements.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_array_get(
+    array: *const tsumugi_array,
+    index: usize,
+    into: *mut c_void,
+    count: usize,
+) -> c_int {
+    let get = || {
+        // SAFETY: the caller's.
+        let of = unsafe { live(array) }?;
+        let (at, bytes) = of.range(index, count)?;
+        let into = room_at(into, bytes, "into")?;
+        // SAFETY: the caller's; the place holds as many bytes as the elements have.
+        with_units!(&of.units, |units| unsafe { load(units, at, into, bytes) })
+    };
+    code_of(get())
+}
+
+/// Writes `count` elements from `index` on. Blocks.
+///
+/// Errors: RANGE, LOST, ENDED, NULL.
+///
+/// # Safety
+///
+/// `array` is an array; `from` is valid for a read of `count` elements.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_array_put(
+    array: *const tsumugi_array,
+    index: usize,
+    from: *const c_void,
+    count: usize,
+) -> c_int {
+    let put = || {
+        // SAFETY: the caller's.
+        let of = unsafe { live(array) }?;
+        let (at, bytes) = of.range(index, count)?;
+        // SAFETY: the caller's.
+        let from = unsafe { bytes_at(from, bytes, "from") }?;
+        with_units!(&of.units, |units| store(units, at, from))
+    };
+    code_of(put())
+}
+
+/// Changes an element of 4 bytes with `operand`, by the atomic operation `what`
+/// (`TSUMUGI_ATOMIC_*`), at its owner, and writes the old value to `old`, unless that is
+/// NULL. Blocks.
+///
+/// Errors: RANGE, VALUE (of `what`, or the elements have another size), LOST, ENDED,
+/// NULL.
+///
+/// # Safety
+///
+/// `array` is an array; `old` is NULL or valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_array_atomic4(
+    array: *const tsumugi_array,
+    what: c_int,
+    index: usize,
+    operand: u32,
+    old: *mut u32,
+) -> c_int {
+    let change = || {
+        // SAFETY: the caller's.
+        let was = change(unsafe { live(array)?.fours() }?, what, index, operand)?;
+        // SAFETY: the caller's.
+        unsafe { tell(old, was) };
+        Ok(())
+    };
+    code_of(change())
+}
+
+/// Does the same as `tsumugi_array_atomic4` on an element of 8 bytes.
+///
+/// # Safety
+///
+/// As for `tsumugi_array_atomic4`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_array_atomic8(
+    array: *const tsumugi_array,
+    what: c_int,
+    index: usize,
+    operand: u64,
+    old: *mut u64,
+) -> c_int {
+    let change = || {
+        // SAFETY: the caller's.
+        let was = change(unsafe { live(array)?.eights() }?, what, index, operand)?;
+        // SAFETY: the caller's.
+        unsafe { tell(old, was) };
+        Ok(())
+    };
+    code_of(change())
+}
+
+/// Stores `desired` in an element of 8 bytes if it is `expected`, and writes the old
+/// value to `old`, unless that is NULL. Blocks.
+///
+/// Errors: RANGE, VALUE (the elements have another size), LOST, ENDED, NULL.
+///
+/// # Safety
+///
+/// `array` is an array; `old` is NULL or valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_array_compare_swap8(
+    array: *const tsumugi_array,
+    index: usize,
+    expected: u64,
+    desired: u64,
+    old: *mut u64,
+) -> c_int {
+    let swap = || {
+        // SAFETY: the caller's.
+        let units = unsafe { live(array)?.eights() }?;
+        let was = units.compare_swap(index, expected, desired).map_err(of_array)?;
+        // SAFETY: the caller's.
+        unsafe { tell(old, was) };
+        Ok(())
+    };
+    code_of(swap())
+}
+
+/// Brings the pages of `count` elements from `index` on to this rank, and writes how many
+/// have moved to `moved`, unless that is NULL. Blocks.
+///
+/// Errors: RANGE, MEMORY (this rank has no room for the pages), LOST, ENDED, NULL.
+///
+/// # Safety
+///
+/// `array` is an array; `moved` is NULL or valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_array_own(
+    array: *const tsumugi_array,
+    index: usize,
+    count: usize,
+    moved: *mut usize,
+) -> c_int {
+    let own = || {
+        // SAFETY: the caller's.
+        let of = unsafe { live(array) }?;
+        let (at, bytes) = of.range(index, count)?;
+        let units = bytes / of.unit_bytes();
+        let brought = with_units!(&of.units, |array| array.own(at..at + units));
+        // SAFETY: the caller's.
+        unsafe { tell(moved, brought.map_err(of_array)?) };
+        Ok(())
+    };
+    code_of(own())
+}
+
+/// Writes the rank that has the page of an element to `owner`; the page may move at any
+/// time. Blocks.
+///
+/// Errors: RANGE, LOST, ENDED, NULL.
+///
+/// # Safety
+///
+/// `array` is an array; `owner` is valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_array_owner(
+    array: *const tsumugi_array,
+    index: usize,
+    owner: *mut u32,
+) -> c_int {
+    let find = || {
+        // SAFETY: the caller's.
+        let (of, owner) = unsafe { (live(array)?, given(owner, "owner")?) };
+        let (at, _) = of.range(index, 1)?;
+        let found: Result<Rank, ArrayError> = with_units!(&of.units, |array| array.owner(at));
+        // SAFETY: the caller's.
+        unsafe { owner.write(found.map_err(of_array)?.0) };
+        Ok(())
+    };
+    code_of(find())
+}
+
+/// Brings every page back to the rank that had it at first. All ranks must call it.
+/// Blocks.
+///
+/// Errors: MEMORY, LOST, JOB, ENDED, NULL.
+///
+/// # Safety
+///
+/// `array` is an array.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_array_return_home(array: *const tsumugi_array) -> c_int {
+    let bring = || {
+        // SAFETY: the caller's.
+        let of = unsafe { live(array) }?;
+        let moved = with_units!(&of.units, |array| array.return_home());
+        moved.map(drop).map_err(|error| of_error(&error))
+    };
+    code_of(bring())
+}
+
+impl tsumugi_array {
+    fn new(runtime: &Runtime, of: tsumugi_array_options) -> Result<Self, c_int> {
+        let wrong = |what, value: u64| {
+            refuse(TSUMUGI_ERROR_VALUE, format_args!("{value} is no {what} of an array"))
+        };
+        let first = match of.first {
+            TSUMUGI_ARRAY_BLOCK => Distribution::Block,
+            TSUMUGI_ARRAY_CYCLIC => Distribution::Cyclic,
+            first => return Err(wrong("distribution", first.into())),
+        };
+        let directory = match of.directory {
+            TSUMUGI_ARRAY_ATOMICS => Directory::Atomics,
+            TSUMUGI_ARRAY_DEVICE => Directory::Device,
+            TSUMUGI_ARRAY_MESSAGES => Directory::Messages,
+            directory => return Err(wrong("directory", directory.into())),
+        };
+        if of.element_bytes == 0 {
+            return Err(wrong("size of the elements", 0));
+        }
+        let unit = 1 << of.element_bytes.trailing_zeros().min(3);
+        let each = of.element_bytes / unit;
+        let too_long = || {
+            let (len, bytes) = (of.len, of.element_bytes);
+            let reason = format_args!("{len} elements of {bytes} bytes exceed an address space");
+            refuse(TSUMUGI_ERROR_LENGTH, reason)
+        };
+        let page_len =
+            if of.page_len == 0 { (PAGE_BYTES / of.element_bytes).max(1) } else { of.page_len };
+        let (Some(len), Some(page_len)) = (of.len.checked_mul(each), page_len.checked_mul(each))
+        else {
+            return Err(too_long());
+        };
+        let (known, room, cached_bytes) = (of.known, of.room, of.cached_bytes);
+        let dealt = Dealt { first, page_len, known, room, cached_bytes, directory };
+        let units = match unit {
+            1 => runtime.array_by(len, dealt).map(Units::One),
+            2 => runtime.array_by(len, dealt).map(Units::Two),
+            4 => runtime.array_by(len, dealt).map(Units::Four),
+            _ => runtime.array_by(len, dealt).map(Units::Eight),
+        };
+        let units = units.map_err(|error| match error {
+            Error::Program(reason) => refuse(TSUMUGI_ERROR_VALUE, reason),
+            error => of_error(&error),
+        })?;
+        Ok(Self { units, len: of.len, element_bytes: of.element_bytes })
+    }
+
+    /// The first unit of some elements, and their bytes.
+    pub(super) fn range(&self, index: usize, count: usize) -> Result<(usize, usize), c_int> {
+        match index.checked_add(count) {
+            Some(end) if end <= self.len => {
+                let each = self.element_bytes / self.unit_bytes();
+                Ok((index * each, count * self.element_bytes))
+            }
+            _ => Err(of_array(ArrayError::OutOfRange { index, count, len: self.len })),
+        }
+    }
+
+    pub(super) fn unit_bytes(&self) -> usize {
+        with_units!(&self.units, |array| unit_bytes(array))
+    }
+
+    fn fours(&self) -> Result<&GlobalArray<u32>, c_int> {
+        match &self.units {
+            Units::Four(array) if self.element_bytes == 4 => Ok(array),
+            _ => Err(self.not_of(4)),
+        }
+    }
+
+    fn eights(&self) -> Result<&GlobalArray<u64>, c_int> {
+        match &self.units {
+            Units::Eight(array) if self.element_bytes == 8 => Ok(array),
+            _ => Err(self.not_of(8)),
+        }
+    }
+
+    fn not_of(&self, bytes: usize) -> c_int {
+        let own = self.element_bytes;
+        let reason = format_args!("the elements have {own} bytes, and the operation {bytes}");
+        refuse(TSUMUGI_ERROR_VALUE, reason)
+    }
+}
+
+impl Object for tsumugi_array {
+    const NAME: &'static str = "array";
+
+    fn places() -> &'static Places<Self> {
+        static PLACES: Places<tsumugi_array> = Places::new();
+        &PLACES
+    }
+}
+
+fn unit_bytes<T: Plain>(_: &GlobalArray<T>) -> usize {
+    size_of::<T>()
+}
+
+/// Reads units from `at` on.
+///
+/// # Safety
+///
+/// `into` is valid for a write of `bytes` bytes, a multiple of the unit.
+unsafe fn load<T: Plain>(
+    array: &GlobalArray<T>,
+    at: usize,
+    into: *mut u8,
+    bytes: usize,
+) -> Result<(), c_int> {
+    let into = into.cast::<T>();
+    if bytes == size_of::<T>() {
+        let value = array.get(at).map_err(of_array)?;
+        // SAFETY: the caller's.
+        unsafe { into.write_unaligned(value) };
+        return Ok(());
+    }
+    if into.is_aligned() {
+        // SAFETY: the caller's. The bytes are zeroed first: the caller's memory may be
+        // uninitialized, and a slice of it must not be.
+        let into = unsafe {
+            into.write_bytes(0, bytes / size_of::<T>());
+            slice::from_raw_parts_mut(into, bytes / size_of::<T>())
+        };
+        return array.get_slice(at, into).map_err(of_array);
+    }
+    for unit in 0..bytes / size_of::<T>() {
+        let value = array.get(at + unit).map_err(of_array)?;
+        // SAFETY: the caller's.
+        unsafe { into.add(unit).write_unaligned(value) };
+    }
+    Ok(())
+}
+
+/// Writes units from `at` on.
+fn store<T: Plain>(array: &GlobalArray<T>, at: usize, from: &[u8]) -> Result<(), c_int> {
+    let count = from.len() / size_of::<T>();
+    let values = from.as_ptr().cast::<T>();
+    if count > 1 && values.is_aligned() {
+        // SAFETY: the bytes are borrowed, and are values of a `Plain` type.
+        let values = unsafe { slice::from_raw_parts(values, count) };
+        return array.put_slice(at, values).map_err(of_array);
+    }
+    (0..count).try_for_each(|unit| {
+        // SAFETY: as above; the values may be unaligned.
+        let value = unsafe { values.add(unit).read_unaligned() };
+        array.put(at + unit, value).map_err(of_array)
+    })
+}
+
+fn change<T: Word>(
+    array: &GlobalArray<T>,
+    what: c_int,
+    index: usize,
+    operand: T,
+) -> Result<T, c_int> {
+    let was = match what {
+        TSUMUGI_ATOMIC_ADD => array.fetch_add(index, operand),
+        TSUMUGI_ATOMIC_AND => array.fetch_and(index, operand),
+        TSUMUGI_ATOMIC_OR => array.fetch_or(index, operand),
+        TSUMUGI_ATOMIC_XOR => array.fetch_xor(index, operand),
+        TSUMUGI_ATOMIC_SWAP => array.swap(index, operand),
+        _ => {
+            let reason = format_args!("{what} is no atomic operation");
+            return Err(refuse(TSUMUGI_ERROR_VALUE, reason));
+        }
+    };
+    was.map_err(of_array)
+}
+
+pub(super) fn of_array(error: ArrayError) -> c_int {
+    let code = match error {
+        ArrayError::Addr(error) => return of_addr(error),
+        ArrayError::OutOfRange { .. } | ArrayError::NoPage { .. } => TSUMUGI_ERROR_RANGE,
+        ArrayError::Full { .. } | ArrayError::NoCopies { .. } | ArrayError::NoPlace { .. } => {
+            TSUMUGI_ERROR_MEMORY
+        }
+        ArrayError::NoAddresses { .. } => TSUMUGI_ERROR_LENGTH,
+        ArrayError::Lent { .. } => TSUMUGI_ERROR_HELD,
+        ArrayError::NotByMessages | ArrayError::NotAlone => TSUMUGI_ERROR_UNSUPPORTED,
+        _ => TSUMUGI_ERROR_VALUE,
+    };
+    remember(code, error)
+}
+
+/// The default size of a page.
+const PAGE_BYTES: usize = 4096;

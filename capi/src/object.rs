@@ -1,0 +1,269 @@
+//! Objects behind handles, and arguments that must not be null.
+//!
+//! ```text
+//!  make ──► live ──► end ──► ended ──(after 64 more ends of this type)──► live, another object
+//! ```
+//!
+//! The place of an object outlives the object, so a handle that has ended is refused
+//! by its name and is not followed into freed memory. A program that keeps such a
+//! handle until its place has a new object reaches that object instead.
+//!
+//! Progress: `live` is wait-free. `make` and `end` take a lock for a few
+//! instructions; `make` allocates until 64 objects of its type have ended.
+
+use super::{TSUMUGI_ERROR_ENDED, TSUMUGI_ERROR_NULL, remember, tsumugi_job};
+use std::collections::VecDeque;
+use std::ffi::{c_int, c_void};
+use std::fmt::Display;
+use std::mem::MaybeUninit;
+use std::slice;
+use std::sync::{Mutex, PoisonError};
+use tsumugi_core::sync::{AtomicU32, Ordering};
+
+/// A type that C programs know by pointers to it.
+pub(super) trait Object: Sized + 'static {
+    /// What the object is, for messages.
+    const NAME: &'static str;
+
+    /// The places of ended objects of this type.
+    fn places() -> &'static Places<Self>;
+}
+
+/// The memory of an object. A handle is the address of the first member.
+#[repr(C)]
+struct Place<T> {
+    object: MaybeUninit<T>,
+    /// [`LIVE`] or [`ENDED`].
+    state: AtomicU32,
+}
+
+/// Places of ended objects, the oldest first.
+pub(super) struct Places<T>(Mutex<VecDeque<Ended<T>>>);
+
+struct Ended<T>(*mut Place<T>);
+
+// SAFETY: the object of the place is gone, so only its memory moves.
+unsafe impl<T> Send for Ended<T> {}
+
+impl<T> Places<T> {
+    pub(super) const fn new() -> Self {
+        Self(Mutex::new(VecDeque::new()))
+    }
+}
+
+/// Makes an object, and writes its handle to `out`.
+///
+/// # Safety
+///
+/// `out` is valid for a write.
+pub(super) unsafe fn make<T: Object>(out: *mut *mut T, object: T) {
+    let mut ended = T::places().0.lock().unwrap_or_else(PoisonError::into_inner);
+    let place = match ended.len() > KEPT {
+        true => ended.pop_front().map(|place| place.0),
+        false => None,
+    };
+    drop(ended);
+    let new = || {
+        let state = AtomicU32::new(ENDED);
+        Box::into_raw(Box::new(Place { object: MaybeUninit::uninit(), state }))
+    };
+    let place = place.unwrap_or_else(new);
+    // SAFETY: the place was made here and is never freed, and the queue has given it
+    // to this call alone. `out` is the caller's.
+    unsafe {
+        (&raw mut (*place).object).write(MaybeUninit::new(object));
+        // Release: pairs with the load in `live`, which then sees the object.
+        (*place).state.store(LIVE, Ordering::Release);
+        out.write(place.cast());
+    }
+}
+
+/// Borrows an object; null and a handle that has ended are errors.
+///
+/// # Safety
+///
+/// `handle` is null, or was made by [`make`]; the object does not end meanwhile.
+#[inline]
+pub(super) unsafe fn live<'a, T: Object>(handle: *const T) -> Result<&'a T, c_int> {
+    if handle.is_null() {
+        return Err(null(T::NAME));
+    }
+    // SAFETY: handles are addresses of places, which are never freed.
+    let state = unsafe { &(*handle.cast::<Place<T>>()).state };
+    // Acquire: pairs with the store in `make`.
+    match state.load(Ordering::Acquire) {
+        // SAFETY: the place has an object, by its state.
+        LIVE => Ok(unsafe { &*handle }),
+        _ => Err(ended::<T>(handle)),
+    }
+}
+
+/// Ends an object and returns it; null and a handle that has ended are errors.
+///
+/// # Safety
+///
+/// As for [`live`], and no other thread uses the object.
+pub(super) unsafe fn end<T: Object>(handle: *mut T) -> Result<T, c_int> {
+    if handle.is_null() {
+        return Err(null(T::NAME));
+    }
+    let place = handle.cast::<Place<T>>();
+    // SAFETY: handles are addresses of places, which are never freed.
+    let state = unsafe { &(*place).state };
+    // Acquire: pairs with the store in `make`.
+    if state.swap(ENDED, Ordering::Acquire) != LIVE {
+        return Err(ended::<T>(handle));
+    }
+    // SAFETY: the place had an object, and this call alone has changed its state.
+    let object = unsafe { (*place).object.assume_init_read() };
+    T::places().0.lock().unwrap_or_else(PoisonError::into_inner).push_back(Ended(place));
+    Ok(object)
+}
+
+/// Borrows the job; null is an error.
+///
+/// # Safety
+///
+/// `job` is null or a live job.
+#[inline]
+pub(super) unsafe fn job<'a>(job: *const tsumugi_job) -> Result<&'a tsumugi_job, c_int> {
+    // SAFETY: the caller's.
+    unsafe { job.as_ref() }.ok_or_else(|| null("job"))
+}
+
+/// Checks a pointer, named `name` in the header; null is an error.
+#[inline]
+pub(super) fn given<T>(pointer: *mut T, name: &str) -> Result<*mut T, c_int> {
+    if pointer.is_null() { Err(null(name)) } else { Ok(pointer) }
+}
+
+/// The bytes at `from`, which may be null if there are none.
+///
+/// # Safety
+///
+/// `from` is null or valid for a read of `bytes` bytes, as long as the slice lives.
+#[inline]
+pub(super) unsafe fn bytes_at<'a>(
+    from: *const c_void,
+    bytes: usize,
+    name: &str,
+) -> Result<&'a [u8], c_int> {
+    match (from.is_null(), bytes) {
+        (_, 0) => Ok(&[]),
+        (true, _) => Err(null(name)),
+        // SAFETY: the caller's.
+        _ => Ok(unsafe { slice::from_raw_parts(from.cast(), bytes) }),
+    }
+}
+
+/// The words or handles at `from`, which may be null if there are none.
+///
+/// # Safety
+///
+/// `from` is null or valid for a read of `count` values, as long as the slice lives.
+pub(super) unsafe fn list_at<'a, T>(
+    from: *const T,
+    count: usize,
+    name: &str,
+) -> Result<&'a [T], c_int> {
+    match (from.is_null(), count) {
+        (_, 0) => Ok(&[]),
+        (true, _) => Err(null(name)),
+        // SAFETY: the caller's.
+        _ => Ok(unsafe { slice::from_raw_parts(from, count) }),
+    }
+}
+
+/// Room for `bytes` bytes at `into`, which may be null if there are none.
+#[inline]
+pub(super) fn room_at(into: *mut c_void, bytes: usize, name: &str) -> Result<*mut u8, c_int> {
+    match (into.is_null(), bytes) {
+        (true, 0) => Ok(std::ptr::dangling_mut()),
+        (true, _) => Err(null(name)),
+        _ => Ok(into.cast()),
+    }
+}
+
+/// Writes a result, unless its place is null.
+///
+/// # Safety
+///
+/// `out` is null or valid for a write.
+#[inline]
+pub(super) unsafe fn tell<T>(out: *mut T, value: T) {
+    if !out.is_null() {
+        // SAFETY: the caller's.
+        unsafe { out.write(value) };
+    }
+}
+
+#[cold]
+pub(super) fn null(name: &str) -> c_int {
+    remember(TSUMUGI_ERROR_NULL, format_args!("{name} is NULL"))
+}
+
+/// Refuses a value; the reason names it.
+#[cold]
+pub(super) fn refuse(code: c_int, reason: impl Display) -> c_int {
+    remember(code, reason)
+}
+
+#[cold]
+fn ended<T: Object>(handle: *const T) -> c_int {
+    let reason = format_args!("the {} at {handle:p} has ended", T::NAME);
+    remember(TSUMUGI_ERROR_ENDED, reason)
+}
+
+const ENDED: u32 = 0;
+const LIVE: u32 = 0x6c69_7665;
+/// The number of ended objects of a type whose places stay empty.
+const KEPT: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tsumugi_reason;
+    use std::ffi::CStr;
+    use std::ptr;
+    use std::sync::Arc;
+
+    struct Thing(Arc<u32>);
+
+    static THINGS: Places<Thing> = Places::new();
+
+    impl Object for Thing {
+        const NAME: &'static str = "thing";
+
+        fn places() -> &'static Places<Self> {
+            &THINGS
+        }
+    }
+
+    #[test]
+    fn an_ended_handle_is_refused_by_name() {
+        let counted = Arc::new(7);
+        let mut handle = ptr::null_mut();
+        // SAFETY: null is allowed, and all handles were made here.
+        unsafe {
+            assert_eq!(live::<Thing>(handle).err(), Some(TSUMUGI_ERROR_NULL));
+            assert_eq!(end::<Thing>(handle).err(), Some(TSUMUGI_ERROR_NULL));
+            make(&raw mut handle, Thing(counted.clone()));
+            assert_eq!(*live(handle).unwrap().0, 7);
+            drop(end(handle));
+            assert_eq!(Arc::strong_count(&counted), 1);
+            assert_eq!(end(handle).err(), Some(TSUMUGI_ERROR_ENDED));
+            assert_eq!(live(handle).err(), Some(TSUMUGI_ERROR_ENDED));
+            let reason = CStr::from_ptr(tsumugi_reason()).to_str().unwrap();
+            assert_eq!(reason, format!("the thing at {handle:p} has ended"));
+            // The place is used again after many others have ended.
+            let mut reused = false;
+            for _ in 0..2 * KEPT + 2 {
+                let mut other = ptr::null_mut();
+                make(&raw mut other, Thing(counted.clone()));
+                reused |= other == handle;
+                drop(end(other));
+            }
+            assert!(reused);
+        }
+    }
+}

@@ -1,0 +1,346 @@
+//! Requests: messages that were begun by one call and are waited for by another.
+
+use super::code::{code_of, of_message};
+use super::comm::{source_of, tags_of, tell_received};
+use super::object::{Object, Places, end, given, list_at, live, make, null, refuse};
+use super::{TSUMUGI_ERROR_NULL, TSUMUGI_ERROR_VALUE, tsumugi_comm, tsumugi_received};
+use std::any::Any;
+use std::ffi::{c_int, c_void};
+use std::mem::transmute;
+use std::ptr;
+use tsumugi::comm::{Keep, Message, Owned, Receiving, Sending};
+use tsumugi::{Comm, MessageError, Rank, Received};
+
+/// A message that was begun; the handle lives until a wait or a test ends it.
+pub struct tsumugi_request {
+    // Declared before `comm`, which it borrows.
+    begun: Begun,
+    comm: Comm,
+}
+
+enum Begun {
+    Send(Sending<'static, Memory>, Received),
+    Receive(Receiving<'static, Memory>),
+}
+
+/// Memory of the program: its address and its length.
+#[derive(Clone, Copy)]
+struct Memory(*mut u8, usize);
+
+// SAFETY: by the contract of the functions that begin a message, the program leaves the
+// bytes where they are and alone until the message has ended.
+unsafe impl Keep for Memory {
+    fn keep(self) -> Option<Box<dyn Any + Send>> {
+        None
+    }
+}
+
+impl Owned for Memory {
+    fn bytes(&self) -> (*const u8, usize) {
+        (self.0, self.1)
+    }
+
+    fn bytes_mut(&mut self) -> (*mut u8, usize) {
+        (self.0, self.1)
+    }
+}
+
+// SAFETY: a request belongs to no thread; the bytes are the program's, which may use
+// them on any thread.
+unsafe impl Send for tsumugi_request {}
+// SAFETY: as for `Send`; the calls of a shared request are those of `Message`, which
+// lock the rank's messages.
+unsafe impl Sync for tsumugi_request {}
+
+/// Begins to send `bytes` bytes to the rank `to`; the program must not change them
+/// before the request has ended. Waits only for room in the rank's tables.
+///
+/// Errors: RANK, LOST, CROWDED, ENDED, NULL; the wait returns errors that occur later.
+///
+/// # Safety
+///
+/// `comm` is a communicator; `from` is valid for a read of `bytes` bytes until the
+/// request has ended; `out` is valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_isend(
+    comm: *const tsumugi_comm,
+    to: u32,
+    tag: u32,
+    from: *const c_void,
+    bytes: usize,
+    out: *mut *mut tsumugi_request,
+) -> c_int {
+    let begin = || {
+        // SAFETY: the caller's.
+        let (comm, out) = unsafe { (live(comm)?, given(out, "out")?) };
+        let memory = memory_at(from.cast_mut(), bytes, "from")?;
+        let comm = comm.0.clone();
+        let sending = comm.isend(Rank(to), tag, memory).map_err(of_message)?;
+        // SAFETY: the request keeps a clone of the communicator, and with it the rank's
+        // messages, which the handle borrows; it drops the handle first.
+        let sending = unsafe { transmute::<Sending<'_, _>, Sending<'static, _>>(sending) };
+        let sent = Received { source: Rank(to), tag, bytes };
+        // SAFETY: the caller's.
+        unsafe { make(out, tsumugi_request { begun: Begun::Send(sending, sent), comm }) };
+        Ok(())
+    };
+    code_of(begin())
+}
+
+/// Begins to receive a message into `room` bytes at `into`, as `tsumugi_recv` does; the
+/// program must not use them before the request has ended. Waits only for room in the
+/// rank's tables.
+///
+/// Errors: RANK, VALUE (of `tag`), LOST, CROWDED, ENDED, NULL; the wait returns errors
+/// that occur later.
+///
+/// # Safety
+///
+/// `comm` is a communicator; `into` is valid for a write of `room` bytes until the
+/// request has ended; `out` is valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_irecv(
+    comm: *const tsumugi_comm,
+    source: i64,
+    tag: i64,
+    into: *mut c_void,
+    room: usize,
+    out: *mut *mut tsumugi_request,
+) -> c_int {
+    let begin = || {
+        // SAFETY: the caller's.
+        let (comm, out) = unsafe { (live(comm)?, given(out, "out")?) };
+        let memory = memory_at(into, room, "into")?;
+        let (source, tags) = (source_of(source)?, tags_of(tag)?);
+        let comm = comm.0.clone();
+        let receiving = comm.irecv(source, tags, memory).map_err(of_message)?;
+        // SAFETY: as in `tsumugi_isend`.
+        let receiving = unsafe { transmute::<Receiving<'_, _>, Receiving<'static, _>>(receiving) };
+        // SAFETY: the caller's.
+        unsafe { make(out, tsumugi_request { begun: Begun::Receive(receiving), comm }) };
+        Ok(())
+    };
+    code_of(begin())
+}
+
+/// Waits until the message has ended, and ends the request. Writes what has come to
+/// `received`, unless that is NULL; of a send, the receiver, the tag and the length.
+/// That a send has ended need not mean that the message was received. Blocks.
+///
+/// Errors: TRUNCATED, LOST, CANCELLED, FAILED and ENDED of the message (the request has
+/// ended then, too); NULL, and ENDED of a request that a call has ended before.
+///
+/// # Safety
+///
+/// `request` is a request; no other thread ends it; `received` is NULL or valid for a
+/// write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_request_wait(
+    request: *mut tsumugi_request,
+    received: *mut tsumugi_received,
+) -> c_int {
+    // SAFETY: the caller's.
+    code_of(unsafe { end(request).and_then(|request| tell_received(received, request.finish())) })
+}
+
+/// Writes to `is_done` whether the message has ended. If it has, ends the request, as
+/// `tsumugi_request_wait` does. Never waits.
+///
+/// Errors: those of `tsumugi_request_wait`; for an error of the message `is_done` is
+/// true.
+///
+/// # Safety
+///
+/// As for `tsumugi_request_wait`; `is_done` is valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_request_test(
+    request: *mut tsumugi_request,
+    is_done: *mut bool,
+    received: *mut tsumugi_received,
+) -> c_int {
+    let test = || {
+        // SAFETY: the caller's.
+        let (of, is_done) = unsafe { (live(request)?, given(is_done, "is_done")?) };
+        let done = of.message().is_done();
+        // SAFETY: the caller's.
+        unsafe { is_done.write(done) };
+        if !done {
+            return Ok(());
+        }
+        // SAFETY: the caller's.
+        unsafe { tell_received(received, end(request)?.finish()) }
+    };
+    code_of(test())
+}
+
+/// Waits until one of `count` messages has ended, writes its index to `index`, and ends
+/// its request, as `tsumugi_request_wait` does; the entry in `requests` becomes NULL.
+/// Entries that are NULL are left out. Blocks.
+///
+/// Errors: those of `tsumugi_request_wait`, of the message at `index`; NULL also if all
+/// entries are NULL.
+///
+/// # Safety
+///
+/// `requests` is valid for reads and writes of `count` entries, each of which is NULL or
+/// a request; no other thread ends one of them; `index` is valid for a write; `received`
+/// is NULL or valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_request_wait_any(
+    requests: *mut *mut tsumugi_request,
+    count: usize,
+    index: *mut usize,
+    received: *mut tsumugi_received,
+) -> c_int {
+    let wait = || {
+        let index = given(index, "index")?;
+        // SAFETY: the caller's.
+        let entries = unsafe { entries_at(requests, count)? };
+        let Some((_, first)) = entries.first() else {
+            return Err(refuse(
+                TSUMUGI_ERROR_NULL,
+                format_args!("all {count} entries of requests are NULL"),
+            ));
+        };
+        let messages: Vec<&dyn Message> = entries.iter().map(|(_, of)| of.message()).collect();
+        let at = entries[first.comm.wait_any(&messages)].0;
+        // SAFETY: the caller's; the entry is a request.
+        unsafe {
+            index.write(at);
+            let request = requests.add(at).replace(ptr::null_mut());
+            tell_received(received, end(request)?.finish())
+        }
+    };
+    code_of(wait())
+}
+
+/// Waits until all of `count` messages have ended, and ends their requests; the entries
+/// in `requests` become NULL. Entries that are NULL are left out. Writes what has come
+/// to `received`, unless that is NULL, and the code of each message to `codes`, unless
+/// that is NULL: entry by entry. Blocks.
+///
+/// Errors: the code of the first message that has failed; NULL and ENDED, as for
+/// `tsumugi_request_wait`: then no request was ended.
+///
+/// # Safety
+///
+/// `requests` is valid for reads and writes of `count` entries, each of which is NULL or
+/// a request; no other thread ends one of them; `received` and `codes` are NULL or valid
+/// for writes of `count` entries.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_request_wait_all(
+    requests: *mut *mut tsumugi_request,
+    count: usize,
+    received: *mut tsumugi_received,
+    codes: *mut c_int,
+) -> c_int {
+    let wait = || {
+        // SAFETY: the caller's.
+        let entries = unsafe { entries_at(requests, count)? };
+        if let Some((_, first)) = entries.first() {
+            let messages: Vec<&dyn Message> = entries.iter().map(|(_, of)| of.message()).collect();
+            first.comm.wait_all(&messages);
+        }
+        let mut first = Ok(());
+        for (at, _) in entries {
+            let place = if received.is_null() { received } else { received.wrapping_add(at) };
+            // SAFETY: the caller's; the entry is a request.
+            let ended = unsafe {
+                let request = requests.add(at).replace(ptr::null_mut());
+                end(request).and_then(|request| tell_received(place, request.finish()))
+            };
+            if !codes.is_null() {
+                // SAFETY: the caller's.
+                unsafe { codes.add(at).write(code_of(ended)) };
+            }
+            first = first.and(ended);
+        }
+        first
+    };
+    code_of(wait())
+}
+
+/// Asks that the receive take no message any more. The wait then returns CANCELLED, or
+/// a message that was arriving already; no message is lost. A send is not cancelled.
+/// Never waits.
+///
+/// Errors: VALUE (the request is a send), ENDED, NULL.
+///
+/// # Safety
+///
+/// `request` is a request; no other thread ends it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_request_cancel(request: *const tsumugi_request) -> c_int {
+    let cancel = || {
+        // SAFETY: the caller's.
+        match unsafe { &live(request)?.begun } {
+            Begun::Receive(receiving) => receiving.cancel(),
+            Begun::Send(..) => {
+                let reason = format_args!("the request at {request:p} is a send");
+                return Err(refuse(TSUMUGI_ERROR_VALUE, reason));
+            }
+        }
+        Ok(())
+    };
+    code_of(cancel())
+}
+
+impl tsumugi_request {
+    fn message(&self) -> &dyn Message {
+        match &self.begun {
+            Begun::Send(sending, _) => sending,
+            Begun::Receive(receiving) => receiving,
+        }
+    }
+
+    fn finish(self) -> Result<Received, MessageError> {
+        let Self { begun, comm: _comm } = self;
+        match begun {
+            Begun::Send(sending, sent) => sending.wait().map(|_| sent),
+            Begun::Receive(receiving) => receiving.wait().map(|(received, _)| received),
+        }
+    }
+}
+
+impl Object for tsumugi_request {
+    const NAME: &'static str = "request";
+
+    fn places() -> &'static Places<Self> {
+        static PLACES: Places<tsumugi_request> = Places::new();
+        &PLACES
+    }
+}
+
+impl std::fmt::Debug for tsumugi_request {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.begun {
+            Begun::Send(sending, _) => write!(f, "tsumugi_request({sending:?})"),
+            Begun::Receive(receiving) => write!(f, "tsumugi_request({receiving:?})"),
+        }
+    }
+}
+
+fn memory_at(at: *mut c_void, bytes: usize, name: &str) -> Result<Memory, c_int> {
+    match (at.is_null(), bytes) {
+        (true, 0) => Ok(Memory(ptr::dangling_mut(), 0)),
+        (true, _) => Err(null(name)),
+        _ => Ok(Memory(at.cast(), bytes)),
+    }
+}
+
+/// The requests of a list, and their indices.
+///
+/// # Safety
+///
+/// `requests` is null or valid for a read of `count` entries, each of which is null or a
+/// request, as long as the entries live.
+unsafe fn entries_at<'a>(
+    requests: *mut *mut tsumugi_request,
+    count: usize,
+) -> Result<Vec<(usize, &'a tsumugi_request)>, c_int> {
+    // SAFETY: the caller's.
+    let list = unsafe { list_at(requests, count, "requests")? };
+    let entries = list.iter().enumerate().filter(|(_, request)| !request.is_null());
+    // SAFETY: the caller's.
+    entries.map(|(at, request)| Ok((at, unsafe { live(request.cast_const())? }))).collect()
+}

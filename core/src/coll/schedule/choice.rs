@@ -1,0 +1,296 @@
+//! Which algorithm a collective takes, by lengths, members and nodes.
+
+use super::blocks::Blocks;
+use super::peers::Subset;
+use super::plan::{
+    AllgatherDesign, AllreduceDesign, BroadcastDesign, CollMember, CollPlan, Elements,
+};
+use super::step::{BufferSpan, CollBuffer};
+use core::ops::Range;
+
+/// From which length on, or up to which, an algorithm is the fastest. A length is that
+/// of the whole buffer of a member, in bytes, unless the name says `block`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CollThresholds {
+    /// Broadcasts from here on are spread by a tree and gathered by a ring.
+    pub broadcast_spread_from: usize,
+    /// Broadcasts from here on go through a chain.
+    pub broadcast_chain_from: usize,
+    /// Bytes of a piece in a chain.
+    pub broadcast_piece: usize,
+    /// Allreduces from here on halve.
+    pub allreduce_halving_from: usize,
+    /// Allreduces from here on go in a ring.
+    pub allreduce_ring_from: usize,
+    /// Gathers and scatters of blocks up to this length go through a tree.
+    pub rooted_tree_block_max: usize,
+    /// Allgathers with a result up to this length take log2 P rounds.
+    pub allgather_short_max: usize,
+    /// Alltoalls with blocks up to this length take log2 P rounds.
+    pub alltoall_short_block_max: usize,
+    /// Reduce-scatters of inputs up to this length take log2 P rounds.
+    pub reduce_scatter_halving_max: usize,
+}
+
+/// How the members of a group lie on nodes, as one of them sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeView {
+    /// Its place among the members of its node.
+    pub place: u32,
+    /// How many those are.
+    pub neighbours: u32,
+    /// The number of its node.
+    pub node: u32,
+    /// How many nodes have members.
+    pub nodes: u32,
+    /// The members of each node follow each other, and so do the nodes.
+    pub is_ordered: bool,
+}
+
+/// Where the root of a collective is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RootView {
+    /// Its place in the group.
+    pub root: u32,
+    /// The number of its node.
+    pub node: u32,
+    /// Its place among the members of that node; of no matter elsewhere.
+    pub place: u32,
+}
+
+/// A member as one of its node, and as the leader of its node, if it is that.
+#[derive(Clone, Copy)]
+struct Levels {
+    inner: CollMember,
+    /// The place of the leader among the members of the node.
+    head: u32,
+    outer: CollMember,
+    is_leader: bool,
+}
+
+impl CollThresholds {
+    /// Thresholds for ranks of one node, in the ranges of the papers named in this folder.
+    /// They were not measured here.
+    pub const DEFAULT: Self = Self {
+        broadcast_spread_from: 64 << 10,
+        broadcast_chain_from: 1 << 20,
+        broadcast_piece: 64 << 10,
+        allreduce_halving_from: 4 << 10,
+        allreduce_ring_from: 256 << 10,
+        rooted_tree_block_max: 1 << 10,
+        allgather_short_max: 32 << 10,
+        alltoall_short_block_max: 256,
+        reduce_scatter_halving_max: 64 << 10,
+    };
+
+    /// The plan of a barrier.
+    pub fn barrier(&self, of: CollMember, view: Option<NodeView>) -> CollPlan {
+        let mut plan = CollPlan::default();
+        match view.map(|view| levels(of.me, view, None)) {
+            None => plan.barrier(of),
+            Some(Levels { inner, outer, is_leader, .. }) => {
+                plan.reduce_in_place(inner, 0, BufferSpan::EMPTY);
+                if is_leader {
+                    plan.barrier(outer);
+                }
+                plan.broadcast(inner, 0, BufferSpan::EMPTY, BroadcastDesign::Tree)
+            }
+        };
+        plan
+    }
+
+    /// The plan of a broadcast of `len` bytes, which are the output of all.
+    pub fn broadcast(
+        &self,
+        of: CollMember,
+        view: Option<NodeView>,
+        root: RootView,
+        len: usize,
+    ) -> CollPlan {
+        let data = BufferSpan::first(CollBuffer::Output, len);
+        let mut plan = CollPlan::default();
+        match view.map(|view| levels(of.me, view, Some(root))) {
+            None => plan.broadcast(of, root.root, data, self.broadcast_of(of, len)),
+            Some(Levels { inner, head, outer, is_leader }) => {
+                if is_leader {
+                    plan.broadcast(outer, root.node, data, self.broadcast_of(outer, len));
+                }
+                plan.broadcast(inner, head, data, self.broadcast_of(inner, len))
+            }
+        };
+        plan
+    }
+
+    fn broadcast_of(&self, of: CollMember, len: usize) -> BroadcastDesign {
+        if of.size > 2 && len >= self.broadcast_chain_from {
+            BroadcastDesign::Chain(self.broadcast_piece)
+        } else if of.size > 2 && len >= self.broadcast_spread_from {
+            BroadcastDesign::Spread
+        } else {
+            BroadcastDesign::Tree
+        }
+    }
+
+    /// The plan of a reduction of the inputs to the output of the root.
+    pub fn reduce(
+        &self,
+        of: CollMember,
+        view: Option<NodeView>,
+        root: RootView,
+        elements: Elements,
+    ) -> CollPlan {
+        let mut plan = CollPlan::default();
+        match view.filter(|_| elements.commutes).map(|view| levels(of.me, view, Some(root))) {
+            None => plan.reduce(of, root.root, elements),
+            Some(Levels { inner, head, outer, is_leader }) => {
+                let input = BufferSpan::first(CollBuffer::Input, elements.total());
+                let data = match of.me == root.root {
+                    true => BufferSpan::first(CollBuffer::Output, elements.total()),
+                    false => plan.reserve(elements.total()),
+                };
+                plan.copy(input, data).reduce_in_place(inner, head, data);
+                if is_leader {
+                    plan.reduce_in_place(outer, root.node, data);
+                }
+                &mut plan
+            }
+        };
+        plan
+    }
+
+    /// The plan of an allreduce of the inputs to the outputs of all.
+    pub fn allreduce(
+        &self,
+        of: CollMember,
+        view: Option<NodeView>,
+        elements: Elements,
+    ) -> CollPlan {
+        let mut plan = CollPlan::default();
+        let input = BufferSpan::first(CollBuffer::Input, elements.total());
+        let data = BufferSpan::first(CollBuffer::Output, elements.total());
+        plan.copy(input, data);
+        let view = view.filter(|view| elements.commutes || view.is_ordered);
+        match view.map(|view| levels(of.me, view, None)) {
+            None => plan.allreduce_in_place(of, data, elements, self.allreduce_of(of, elements)),
+            Some(Levels { inner, outer, is_leader, .. }) => {
+                plan.reduce_in_place(inner, 0, data);
+                if is_leader {
+                    let design = self.allreduce_of(outer, elements);
+                    plan.allreduce_in_place(outer, data, elements, design);
+                }
+                plan.broadcast(inner, 0, data, self.broadcast_of(inner, data.len))
+            }
+        };
+        plan
+    }
+
+    fn allreduce_of(&self, of: CollMember, elements: Elements) -> AllreduceDesign {
+        let (len, is_divided) = (elements.total(), elements.count >= of.size as usize);
+        if !elements.commutes || !is_divided || len < self.allreduce_halving_from {
+            AllreduceDesign::Doubling
+        } else if len < self.allreduce_ring_from {
+            AllreduceDesign::Halving
+        } else {
+            AllreduceDesign::Ring
+        }
+    }
+
+    /// The plan of a scan.
+    pub fn scan(&self, of: CollMember, elements: Elements, exclusive: bool) -> CollPlan {
+        let mut plan = CollPlan::default();
+        plan.scan(of, elements, exclusive);
+        plan
+    }
+
+    /// The plan of a gather, or of a scatter, of blocks of `bytes` bytes.
+    pub fn rooted(
+        &self,
+        of: CollMember,
+        root: u32,
+        bytes: usize,
+        is_scatter: bool,
+        in_place: bool,
+    ) -> CollPlan {
+        let mut plan = CollPlan::default();
+        if bytes <= self.rooted_tree_block_max {
+            plan.rooted_tree(of, root, bytes, is_scatter, in_place);
+        } else {
+            plan.rooted_flat(of, root, Blocks::Even { bytes }, bytes, is_scatter, in_place);
+        }
+        plan
+    }
+
+    /// The plan of an allgather: `own` is this member's block, which goes to `own_at`
+    /// of `total` bytes.
+    pub fn allgather(
+        &self,
+        of: CollMember,
+        own: BufferSpan,
+        own_at: usize,
+        total: usize,
+        blocks: Blocks,
+    ) -> CollPlan {
+        let is_even = matches!(blocks, Blocks::Even { .. });
+        let design = if total > self.allgather_short_max {
+            AllgatherDesign::Ring
+        } else if of.size.is_power_of_two() && is_even {
+            AllgatherDesign::Doubling
+        } else {
+            AllgatherDesign::Bruck
+        };
+        let mut plan = CollPlan::default();
+        plan.allgather(of, own, own_at, total, blocks, design);
+        plan
+    }
+
+    /// The plan of an alltoall with blocks of one length.
+    pub fn alltoall(&self, of: CollMember, bytes: usize) -> CollPlan {
+        let mut plan = CollPlan::default();
+        if bytes <= self.alltoall_short_block_max && of.size > 2 {
+            plan.alltoall_short(of, bytes);
+        } else {
+            let blocks = Blocks::Even { bytes };
+            plan.alltoall(of, blocks, blocks);
+        }
+        plan
+    }
+
+    /// The plan of a reduce-scatter; the member's block is the bytes `own`. The blocks
+    /// follow each other in the input.
+    pub fn reduce_scatter(
+        &self,
+        of: CollMember,
+        elements: Elements,
+        blocks: Blocks,
+        own: Range<usize>,
+    ) -> CollPlan {
+        let is_short = elements.total() <= self.reduce_scatter_halving_max;
+        let halve = is_short && elements.commutes && of.size.is_power_of_two();
+        let mut plan = CollPlan::default();
+        plan.reduce_scatter(of, elements, blocks, own, halve);
+        plan
+    }
+}
+
+impl NodeView {
+    /// The view of members that lie on several nodes, and not each on its own: others
+    /// gain nothing by stages.
+    pub fn of_several(self, size: u32) -> Option<Self> {
+        (self.nodes > 1 && self.nodes < size).then_some(self)
+    }
+}
+
+/// Both levels of a member; the root leads its node.
+fn levels(me: u32, view: NodeView, root: Option<RootView>) -> Levels {
+    let NodeView { place, neighbours, node, nodes, .. } = view;
+    let here = root.filter(|root| root.node == node);
+    let head = here.map_or(0, |root| root.place);
+    let (at_node, as_leader) = root.map_or((u32::MAX, 0), |root| (root.node, root.root));
+    let leaders = Subset::Leaders { node: at_node, as_leader };
+    Levels {
+        inner: CollMember { me: place, size: neighbours, subset: Subset::Neighbours },
+        head,
+        outer: CollMember { me: node, size: nodes, subset: leaders },
+        is_leader: here.map_or(place == 0, |root| root.root == me),
+    }
+}

@@ -1,0 +1,161 @@
+//! From each error of these crates to the one of all.
+
+use super::{ArrayError, Error, MessageError, NoNetwork, WindowError};
+use tsumugi_backends::boot::ChooseError;
+use tsumugi_core::am::{CallError, SendError};
+use tsumugi_core::boot::BootError;
+use tsumugi_core::coll::CollError;
+use tsumugi_core::completion::Busy;
+use tsumugi_core::mem::{AddrError, RegisterError};
+use tsumugi_core::wait::Interrupted;
+use tsumugi_gas::address::{GlobalAddr, LeavesRegion, SplitError};
+use tsumugi_gas::container::ContainerError;
+use tsumugi_gas::heap::HeapError;
+use tsumugi_gas::lock::{AccessRefused, TreeError};
+use tsumugi_gas::order::Full;
+use tsumugi_gas::page::ShapeError as PagesError;
+use tsumugi_gas::table::NameError;
+use tsumugi_pvas::config::ConfigError;
+use tsumugi_pvas::partition::ShapeError;
+use tsumugi_pvas::{AttachError, LaunchError, SpaceError};
+use tsumugi_ult::sync::channel::{RecvError, RecvWithinError, TryRecvError};
+use tsumugi_ult::sync::channel::{SendError as ChannelSendError, SendWithinError, TrySendError};
+use tsumugi_ult::{Crowded, JoinError, SpawnError, StackError, StartError};
+
+macro_rules! from {
+    ($($variant:ident($error:ty)),* $(,)?) => {$(
+        impl From<$error> for Error {
+            fn from(error: $error) -> Self {
+                Self::$variant(error)
+            }
+        }
+    )*};
+}
+
+from!(
+    Addr(AddrError),
+    Coll(CollError),
+    Call(CallError),
+    Send(SendError),
+    Message(MessageError),
+    Register(RegisterError),
+    Access(AddrError<GlobalAddr>),
+    Name(NameError),
+    Full(Full),
+    Join(JoinError),
+    Spawn(SpawnError),
+    Interrupted(Interrupted),
+    Config(ConfigError),
+    Launch(LaunchError),
+    Attach(AttachError),
+    Space(SpaceError),
+    Boot(BootError),
+    Choose(ChooseError),
+    Network(NoNetwork),
+    Start(StartError),
+);
+
+/// Errors without a variant of their own.
+macro_rules! other {
+    ($($error:ty),* $(,)?) => {$(
+        impl From<$error> for Error {
+            fn from(error: $error) -> Self {
+                Self::other(error)
+            }
+        }
+    )*};
+}
+
+other!(
+    AccessRefused,
+    Crowded,
+    LeavesRegion,
+    PagesError,
+    RecvError,
+    RecvWithinError,
+    SplitError,
+    TreeError,
+    TryRecvError,
+);
+
+// A cause that has a variant of its own becomes this variant, so that a `match` finds a
+// death, say, in one place.
+
+impl From<ContainerError> for Error {
+    fn from(error: ContainerError) -> Self {
+        match error {
+            ContainerError::Access(error) => Self::Access(error),
+            error => Self::Container(error),
+        }
+    }
+}
+
+impl From<HeapError> for Error {
+    fn from(error: HeapError) -> Self {
+        ContainerError::from(error).into()
+    }
+}
+
+impl From<ArrayError> for Error {
+    fn from(error: ArrayError) -> Self {
+        match error {
+            ArrayError::Addr(error) => Self::Addr(error),
+            error => Self::Array(error),
+        }
+    }
+}
+
+impl From<WindowError> for Error {
+    fn from(error: WindowError) -> Self {
+        match error {
+            WindowError::Addr(error) => Self::Addr(error),
+            error => Self::Window(error),
+        }
+    }
+}
+
+impl From<ShapeError> for Error {
+    fn from(error: ShapeError) -> Self {
+        Self::Space(SpaceError::Shape(error))
+    }
+}
+
+impl From<StackError> for Error {
+    fn from(error: StackError) -> Self {
+        Self::Start(StartError::Stacks(error))
+    }
+}
+
+/// Drops the buffer, which a program that goes on takes out of the [`Busy`] before.
+impl<B> From<Busy<B>> for Error {
+    fn from(busy: Busy<B>) -> Self {
+        Self::Busy(busy.why)
+    }
+}
+
+// Errors that have the value that was not sent, which is dropped: the error of all has no
+// type parameter.
+
+impl<T> From<ChannelSendError<T>> for Error {
+    fn from(_: ChannelSendError<T>) -> Self {
+        Self::other(ChannelSendError(()))
+    }
+}
+
+impl<T> From<TrySendError<T>> for Error {
+    fn from(error: TrySendError<T>) -> Self {
+        Self::other(match error {
+            TrySendError::Full(_) => TrySendError::Full(()),
+            TrySendError::Disconnected(_) => TrySendError::Disconnected(()),
+        })
+    }
+}
+
+impl<T> From<SendWithinError<T>> for Error {
+    fn from(error: SendWithinError<T>) -> Self {
+        match error {
+            SendWithinError::Interrupted(why, _) => Self::Interrupted(why),
+            SendWithinError::Disconnected(_) => Self::other(ChannelSendError(())),
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! A group of ranks, as one of its members sees it.
+
+use super::contexts::WORLD;
+use super::service::Collectives;
+use crate::error::Error;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use tsumugi_core::coll::CollError;
+use tsumugi_core::coll::schedule::{CollMember, CollTables, NodeView, RootView};
+use tsumugi_core::mem::Rank;
+use tsumugi_core::sync::{AtomicU32, Ordering};
+
+/// A group of ranks. Cheap to clone.
+#[derive(Clone)]
+pub struct GroupHandle(Arc<GroupShared>);
+
+struct GroupShared {
+    service: Arc<Collectives>,
+    context: u16,
+    /// The members in their order; `None`: all ranks of the job.
+    members: Option<Box<[Rank]>>,
+    me: u32,
+    size: u32,
+    /// The number of the next collective.
+    next: AtomicU32,
+    nodes: OnceLock<Option<GroupNodes>>,
+    /// The scratch buffer of the last collective, for the next one.
+    scratch: Mutex<Vec<u128>>,
+}
+
+/// The nodes of a group that lies on several of them.
+struct GroupNodes {
+    view: NodeView,
+    /// The number, in this group, of each member's node, and its place there.
+    of: Box<[(u32, u32)]>,
+    neighbours: Box<[u32]>,
+    leaders: Box<[u32]>,
+}
+
+impl GroupHandle {
+    /// The group of all ranks.
+    pub(crate) fn world(service: &Arc<Collectives>) -> Self {
+        let (me, size) = (service.member().rank().0, service.member().size());
+        Self::with(service.clone(), WORLD, None, me, size)
+    }
+
+    fn with(
+        service: Arc<Collectives>,
+        context: u16,
+        members: Option<Box<[Rank]>>,
+        me: u32,
+        size: u32,
+    ) -> Self {
+        service.broken().add_group(context);
+        let (next, nodes) = (AtomicU32::new(0), OnceLock::new());
+        let scratch = Mutex::default();
+        Self(Arc::new(GroupShared { service, context, members, me, size, next, nodes, scratch }))
+    }
+
+    /// The number of members.
+    pub fn size(&self) -> u32 {
+        self.0.size
+    }
+
+    /// This rank's place among the members.
+    pub fn me(&self) -> u32 {
+        self.0.me
+    }
+
+    /// The rank of a member in the job.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such member.
+    #[inline]
+    pub fn rank_of(&self, member: u32) -> Rank {
+        match &self.0.members {
+            None if member < self.0.size => Rank(member),
+            None => panic!("member {member} of {}", self.0.size),
+            Some(members) => members[member as usize],
+        }
+    }
+
+    /// The place of a rank among the members, if it is one.
+    pub fn place_of(&self, rank: Rank) -> Option<u32> {
+        match &self.0.members {
+            None => (rank.0 < self.0.size).then_some(rank.0),
+            Some(members) => members.iter().position(|member| *member == rank).map(|at| at as u32),
+        }
+    }
+
+    /// The member that this rank is, for a plan.
+    pub fn member(&self) -> CollMember {
+        CollMember::of_all(self.0.me, self.0.size)
+    }
+
+    /// How the members lie on nodes, if a collective should take stages.
+    pub fn view(&self) -> Option<NodeView> {
+        self.nodes().map(|nodes| nodes.view)
+    }
+
+    /// Where a root is.
+    ///
+    /// # Errors
+    ///
+    /// [`CollError::NoSuchRoot`].
+    pub fn root(&self, root: u32) -> Result<RootView, Error> {
+        let size = self.0.size;
+        if root >= size {
+            return Err(Error::Coll(CollError::NoSuchRoot { root, size }));
+        }
+        let of = self.nodes().map(|nodes| nodes.of[root as usize]);
+        let (node, place) = of.unwrap_or_default();
+        Ok(RootView { root, node, place })
+    }
+
+    /// The tables of a collective with blocks of one length.
+    pub fn tables(&self) -> CollTables<'_> {
+        let nodes = self.nodes();
+        CollTables {
+            neighbours: nodes.map_or(&[], |nodes| &nodes.neighbours),
+            leaders: nodes.map_or(&[], |nodes| &nodes.leaders),
+            ..CollTables::default()
+        }
+    }
+
+    fn nodes(&self) -> Option<&GroupNodes> {
+        let several = self.0.service.member().nodes().count() > 1;
+        if !several {
+            return None;
+        }
+        self.0.nodes.get_or_init(|| self.find_nodes()).as_ref()
+    }
+
+    fn find_nodes(&self) -> Option<GroupNodes> {
+        let job = self.0.service.member().nodes();
+        let (mut numbers, mut of) = (std::collections::HashMap::new(), Vec::new());
+        let (mut leaders, mut counts) = (Vec::new(), Vec::<u32>::new());
+        for member in 0..self.0.size {
+            let place = job.place(self.rank_of(member))?;
+            let next = leaders.len() as u32;
+            let node = *numbers.entry(place.node).or_insert(next);
+            if node == next {
+                leaders.push(member);
+                counts.push(0);
+            }
+            of.push((node, counts[node as usize]));
+            counts[node as usize] += 1;
+        }
+        let (node, place) = of[self.0.me as usize];
+        let here = |member: &u32| of[*member as usize].0 == node;
+        let neighbours: Box<[u32]> = (0..self.0.size).filter(here).collect();
+        let view = NodeView {
+            place,
+            neighbours: neighbours.len() as u32,
+            node,
+            nodes: leaders.len() as u32,
+            is_ordered: of.is_sorted(),
+        };
+        let view = view.of_several(self.0.size)?;
+        Some(GroupNodes { view, of: of.into(), neighbours, leaders: leaders.into() })
+    }
+
+    pub(super) fn service(&self) -> &Arc<Collectives> {
+        &self.0.service
+    }
+
+    pub(super) fn context(&self) -> u16 {
+        self.0.context
+    }
+
+    /// The number of a collective that begins: the same at all members, because all
+    /// begin their collectives in one order.
+    pub(super) fn next(&self) -> u32 {
+        self.0.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The scratch buffer of the last collective, for the next one.
+    pub(super) fn scratch(&self) -> MutexGuard<'_, Vec<u128>> {
+        self.0.scratch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The group of these members, with a context that they have claimed.
+    pub(super) fn part(&self, context: u16, members: Box<[Rank]>, me: u32) -> Self {
+        let size = members.len() as u32;
+        Self::with(self.0.service.clone(), context, Some(members), me, size)
+    }
+}
+
+impl Drop for GroupShared {
+    fn drop(&mut self) {
+        self.service.broken().remove_group(self.context);
+        self.service.contexts().free(self.context.into());
+    }
+}
+
+impl fmt::Debug for GroupHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "GroupHandle({}: member {} of {})", self.0.context, self.0.me, self.0.size)
+    }
+}

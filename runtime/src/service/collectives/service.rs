@@ -1,0 +1,189 @@
+//! The service: moves the collectives that have begun without a waiting caller, and
+//! follows deaths.
+
+use super::broken::BrokenGroups;
+use super::contexts::ContextTable;
+use crate::death::DeathWatch;
+use crate::error::Error;
+use crate::service::Service;
+use crate::service::messages::{Messages, Under};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tsumugi_core::coll::CollError;
+use tsumugi_core::mem::{AddrError, Rank};
+use tsumugi_core::sync::{AtomicUsize, Ordering};
+use tsumugi_pvas::Member;
+use tsumugi_ult::SystemFutex;
+
+/// The collectives of one rank.
+pub struct Collectives {
+    member: Member,
+    messages: Arc<Messages>,
+    deaths: DeathWatch,
+    broken: Mutex<BrokenGroups>,
+    contexts: Mutex<ContextTable>,
+    /// Collectives that have begun and are driven from here, and how many there are.
+    running: Mutex<Vec<Arc<dyn Driven>>>,
+    running_count: AtomicUsize,
+}
+
+/// A collective that moves without a waiting caller.
+pub(super) trait Driven: Send + Sync {
+    /// Moves it on; returns whether it has moved. Does nothing while another thread
+    /// moves it.
+    fn advance(&self) -> bool;
+
+    /// Whether it has ended.
+    fn has_ended(&self) -> bool;
+}
+
+impl Collectives {
+    pub(crate) fn new(member: &Member, messages: Arc<Messages>) -> Self {
+        Self {
+            member: member.clone(),
+            messages,
+            deaths: DeathWatch::default(),
+            broken: Mutex::default(),
+            contexts: Mutex::new(ContextTable::new()),
+            running: Mutex::default(),
+            running_count: AtomicUsize::new(0),
+        }
+    }
+
+    pub(super) fn member(&self) -> &Member {
+        &self.member
+    }
+
+    pub(super) fn messages(&self) -> &Messages {
+        &self.messages
+    }
+
+    pub(super) fn broken(&self) -> MutexGuard<'_, BrokenGroups> {
+        self.broken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn contexts(&self) -> MutexGuard<'_, ContextTable> {
+        self.contexts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A rank of the job that has died.
+    pub(super) fn lost(&self) -> Option<Rank> {
+        self.member.control().parking_lot().lost()
+    }
+
+    /// # Errors
+    ///
+    /// A rank of the job has died.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        match self.lost() {
+            None => Ok(()),
+            Some(rank) => Err(lost_error(rank)),
+        }
+    }
+
+    /// Notes a receive of a collective, so that a death ends it.
+    pub(super) fn watch(&self, under: Under) {
+        if !self.broken().add_receive(under) {
+            self.messages.cancel(under);
+        }
+    }
+
+    pub(super) fn unwatch(&self, under: Under) {
+        self.broken().remove_receive(under);
+    }
+
+    /// Drives a collective until it has ended.
+    pub(super) fn drive(&self, collective: Arc<dyn Driven>) {
+        let mut running = self.running();
+        running.push(collective);
+        // SeqCst: a thread that then looks for work before it sleeps sees it.
+        self.running_count.store(running.len(), Ordering::SeqCst);
+        drop(running);
+        // If all workers compute, nobody else would look after it.
+        self.member.control().bells().ring_helped(&SystemFutex, || ());
+    }
+
+    fn running(&self) -> MutexGuard<'_, Vec<Arc<dyn Driven>>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn has_running(&self) -> bool {
+        self.running_count.load(Ordering::SeqCst) > 0
+    }
+
+    /// Moves all collectives that are driven from here.
+    fn advance(&self) -> bool {
+        let (mut any, mut index) = (false, 0);
+        loop {
+            // No lock is held while one moves.
+            let Some(one) = self.running().get(index).cloned() else { break };
+            any |= one.advance();
+            index += 1;
+        }
+        let mut running = self.running();
+        running.retain(|one| !one.has_ended());
+        self.running_count.store(running.len(), Ordering::SeqCst);
+        any
+    }
+
+    /// Handles a death, if there is one that was not handled yet.
+    fn follow_deaths(&self) -> bool {
+        let is_new = self.deaths.take(&self.member);
+        if is_new {
+            let cancelled = self.broken().break_all();
+            cancelled.into_iter().for_each(|under| self.messages.cancel(under));
+        }
+        is_new
+    }
+
+    fn work(&self) -> bool {
+        let mut any = self.deaths.has_news(&self.member) && self.follow_deaths();
+        if self.has_running() {
+            any |= self.advance();
+        }
+        if self.lost().is_some()
+            && let Ok(mut broken) = self.broken.try_lock()
+            && broken.is_broken()
+        {
+            any |= broken.take_rest(&self.messages);
+        }
+        any
+    }
+}
+
+impl Service for Collectives {
+    fn has_work(&self) -> bool {
+        self.work()
+    }
+
+    fn pump(&self) -> bool {
+        self.work()
+    }
+
+    fn is_neglected(&self) -> bool {
+        // Their messages are short ones, for which no helper is woken.
+        self.deaths.has_news(&self.member)
+            || self.has_running() && (self.messages.pump() | self.advance())
+    }
+
+    fn on_busy(&self) {}
+
+    fn until_deadline(&self) -> Option<Duration> {
+        self.has_running().then_some(HELPER_LOOK)
+    }
+}
+
+/// The error of a collective after a death.
+pub(super) const fn lost_error(rank: Rank) -> Error {
+    Error::Coll(CollError::Addr(AddrError::PeerLost { rank }))
+}
+
+impl fmt::Debug for Collectives {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Collectives({})", self.member.rank())
+    }
+}
+
+/// How often the helper looks after collectives while all workers compute.
+const HELPER_LOOK: Duration = Duration::from_micros(100);

@@ -1,0 +1,78 @@
+//! Splitting a group: the members agree on a context number for the new groups.
+
+use super::buffers::CollBuffers;
+use super::group::GroupHandle;
+use crate::error::Error;
+use tsumugi_core::coll::CollError;
+use tsumugi_core::coll::schedule::{Blocks, BufferSpan, CollBuffer, CollThresholds};
+use tsumugi_core::mem::Rank;
+
+impl GroupHandle {
+    /// Claims a context number that is free at all members. Collective.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`run`](Self::run), and [`CollError::NoContext`].
+    pub fn claim_context(&self) -> Result<u16, Error> {
+        let service = self.service();
+        let mut from = 0;
+        loop {
+            let free = service.contexts().first_free(from);
+            let number = self.combine_words(free.unwrap_or(u32::MAX).into(), u64::max)? as u32;
+            if number == u32::MAX {
+                return Err(Error::Coll(CollError::NoContext));
+            }
+            // Another thread may have claimed it for another group meanwhile.
+            let is_mine = service.contexts().claim(number);
+            let all = self.combine_words(is_mine.into(), u64::min);
+            match all {
+                Ok(1) => return Ok(number as u16),
+                _ if is_mine => service.contexts().free(number),
+                _ => {}
+            }
+            all?;
+            from = number + 1;
+        }
+    }
+
+    /// Makes groups of the members that bring the same color; in each group the order
+    /// is that of the keys, and of the places here for equal ones. `None` for a member
+    /// without a color. Collective.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`claim_context`](Self::claim_context).
+    pub fn split(&self, color: Option<u32>, key: i64) -> Result<Option<Self>, Error> {
+        let color = color.map_or(u64::MAX, u64::from);
+        let own = [color, key.cast_unsigned()];
+        let mut all = vec![[0u64; 2]; self.size() as usize];
+        let bytes = size_of_val(&own);
+        let (span, total) = (BufferSpan::first(CollBuffer::Input, bytes), size_of_val(&*all));
+        let blocks = Blocks::Even { bytes };
+        let at = self.me() as usize * bytes;
+        let plan = CollThresholds::DEFAULT.allgather(self.member(), span, at, total, blocks);
+        let mut scratch = vec![0u64; plan.scratch_bytes().div_ceil(size_of::<u64>())];
+        let buffers = CollBuffers {
+            input: (&raw const own).cast(),
+            output: all.as_mut_ptr().cast(),
+            scratch: scratch.as_mut_ptr().cast(),
+        };
+        // SAFETY: local buffers, of the sizes of the plan.
+        unsafe { self.run(plan, &self.tables(), &buffers, None) }?;
+        let context = self.claim_context()?;
+        let mut members: Vec<(i64, u32)> = (0..)
+            .zip(&all)
+            .filter(|(_, [other, _])| *other == color)
+            .map(|(member, [_, key])| (key.cast_signed(), member))
+            .collect();
+        if color == u64::MAX {
+            self.service().contexts().free(context.into());
+            return Ok(None);
+        }
+        members.sort_unstable();
+        let me = members.iter().position(|(_, member)| *member == self.me());
+        let me = me.expect("this rank has this color") as u32;
+        let ranks: Box<[Rank]> = members.iter().map(|(_, member)| self.rank_of(*member)).collect();
+        Ok(Some(self.part(context, ranks, me)))
+    }
+}

@@ -1,0 +1,59 @@
+//! Groups of ranks, and their collectives.
+//!
+//! | | |
+//! |---|---|
+//! | [`Runtime::world`](crate::Runtime::world), [`Group::split`] | a group: all ranks, or some of them |
+//! | [`Group::barrier`] | waits for all members |
+//! | [`Group::broadcast`] | one member's values to all |
+//! | [`Group::reduce`], [`Group::allreduce`], [`Group::reduce_scatter`] | combine the values of all |
+//! | [`Group::scan`], [`Group::exscan`] | combine the values of lower members |
+//! | [`Group::gather`], [`Group::allgather`] | the values of all, one block each |
+//! | [`Group::scatter`] | a block of one member's values to each |
+//! | [`Group::alltoall`] | a block of each for each |
+//! | [`Sum`], [`Min`], ..., [`Commuting`], `Fn(T, T) -> T` | [operations](Operation) |
+//! | [`Group::begin_barrier`] and similar | begin a collective, which goes on by itself: [`Pending`] |
+//!
+//! All members of a group call the same collectives in the same order, with lengths that
+//! fit, each from one thread at a time; several collectives of a group can be under way
+//! if all but the last were begun by a `begin_` call. If a length does not fit, the
+//! member that notices it returns [`CollError::LengthsDiffer`](crate::CollError), and has
+//! taken part to the end, so that the others do not wait for it.
+//!
+//! ```
+//! use tsumugi::group::Sum;
+//!
+//! # fn main() -> Result<(), tsumugi::Error> {
+//! # tsumugi::run(|rt| {
+//! let world = rt.world();
+//! let mut counts = [1u64, 2];
+//! world.allreduce(&mut counts, Sum)?;
+//! assert_eq!(counts, [u64::from(rt.size()), 2 * u64::from(rt.size())]);
+//!
+//! // The ranks with even numbers, and the others.
+//! let half = world.split(Some(rt.rank().0 % 2), 0)?.expect("each rank has a color");
+//! let ranks = half.allgather(&[rt.rank().0])?;
+//! assert_eq!(ranks.len(), half.size() as usize);
+//! # Ok::<_, tsumugi::Error>(()) })
+//! # }
+//! ```
+//!
+//! # Deaths
+//!
+//! When a rank of the job has died, each collective of each survivor ends, with its
+//! result or with the number of a rank that has died, and so do all later ones, in
+//! every group: groups are split from the group of all ranks, and a member that failed
+//! to split might be waited for.
+//!
+//! Progress: blocking; a rank waits for the members whose values its result has. A
+//! call suspends its ULT. Short values of one node take one trip of a cache line for each
+//! step: log2 P steps for a barrier, a broadcast, an allreduce and a scan.
+
+mod operation;
+mod handle;
+mod rooted;
+mod all;
+mod pending;
+
+pub use handle::Group;
+pub use operation::{And, Commuting, Max, Min, Operation, Or, Prod, Sum, Xor};
+pub use pending::Pending;

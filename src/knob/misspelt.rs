@@ -1,0 +1,36 @@
+//! The search for misspelt variables.
+
+use super::variable::{Knob, KnobGroup};
+use crate::config::Config;
+use tsumugi_core::quantity;
+
+/// Prints each variable of the environment that begins with `TSUMUGI_` and means nothing
+/// to any part of the project, with the variable that it most likely means.
+pub fn report_misspelt() {
+    let Ok(known) = Config::default().knobs(1) else { return };
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    let lines: String = names.filter_map(|name| misspelt(&name, &known)).collect();
+    // One write, so that the lines do not mix with other output.
+    if !lines.is_empty() {
+        eprint!("{lines}");
+    }
+}
+
+/// The report of a variable, if it is not known.
+pub(super) fn misspelt(name: &str, known: &[Knob]) -> Option<String> {
+    let stem = name.strip_prefix("TSUMUGI_")?;
+    let is_known = known.iter().any(|knob| knob.name == name);
+    if is_known || stem.starts_with("TEST_") || OF_SIMULATOR.contains(&stem) {
+        return None;
+    }
+    let of_users = known.iter().filter(|knob| knob.group != KnobGroup::Launcher);
+    let stems = of_users.filter_map(|knob| knob.name.strip_prefix("TSUMUGI_"));
+    let hint = match quantity::nearest(stem, stems) {
+        Some(near) => format!("did you mean TSUMUGI_{near}?"),
+        None => "tsumugi info --config lists all".to_owned(),
+    };
+    Some(format!("tsumugi: {name} is set, and no variable has this name: {hint}\n"))
+}
+
+/// The variables of tests in the simulator, without their common beginning.
+const OF_SIMULATOR: [&str; 4] = ["SEED", "SEEDS", "SEED_BASE", "SHRUNK"];

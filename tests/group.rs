@@ -1,0 +1,82 @@
+//! Groups and collectives of ranks that are threads of one process.
+
+use tsumugi as api;
+use tsumugi::group::Sum;
+use tsumugi::{CollError, Config, Error, run_ranks};
+
+mod collectives;
+
+#[test]
+fn collectives_give_the_results_of_serial_ones() {
+    for size in 1..=6 {
+        run_ranks(size, |rt| collectives::play(rt, &[1, 0, 5, 300])).map(drop).unwrap();
+    }
+    Config::default().workers(2).run_ranks(3, |rt| collectives::play(rt, &[2, 5000])).unwrap();
+}
+
+#[test]
+fn long_values_are_combined_in_blocks() {
+    run_ranks(3, |rt| collectives::play(rt, &[40_000])).map(drop).unwrap();
+    run_ranks(4, |rt| {
+        let world = rt.world();
+        let mut long = vec![u64::from(rt.rank().0); 200_000];
+        world.broadcast(&mut long, 3)?;
+        assert!(long.iter().all(|value| *value == 3));
+        world.allreduce(&mut long, Sum)?;
+        assert!(long.iter().all(|value| *value == 12));
+        Ok::<_, Error>(())
+    })
+    .unwrap();
+}
+
+#[test]
+fn wrong_calls_name_what_is_wrong() {
+    run_ranks(2, |rt| {
+        let world = rt.world();
+        let me = world.rank();
+        let coll = |result| match result {
+            Err(Error::Coll(error)) => error,
+            other => panic!("{other:?}"),
+        };
+        let error = coll(world.broadcast(&mut [0u8], 2));
+        assert_eq!(error, CollError::NoSuchRoot { root: 2, size: 2 });
+        let error = coll(world.alltoall(&[0u8; 3]).map(drop));
+        assert_eq!(error, CollError::WrongLength { len: 3, needed: 2 });
+        let error = coll(world.allgather_v(&[0u8; 3], &[3]).map(drop));
+        assert_eq!(error, CollError::WrongLength { len: 1, needed: 2 });
+        // The member with the shorter buffer notices it, and both go on.
+        let mut values = vec![1u32; 1 + me as usize];
+        let ended = world.allreduce(&mut values, Sum);
+        let peer = rt.ranks().nth(1 - me as usize).unwrap();
+        let (bytes, expected) = if me == 0 { (8, 4) } else { (4, 8) };
+        assert_eq!(coll(ended), CollError::LengthsDiffer { rank: peer, bytes, expected });
+        world.barrier()
+    })
+    .unwrap();
+}
+
+/// The program computes, and the collective goes on without it.
+#[test]
+fn a_begun_collective_goes_on_while_the_program_computes() {
+    run_ranks(3, |rt| {
+        let world = rt.world();
+        let pending = world.begin_allreduce(vec![1u64], Sum)?;
+        if rt.rank().0 > 0 {
+            // This rank's only worker does not return to its scheduler until the first
+            // rank has the result.
+            let word = rt.starter(rt.rank());
+            while rt.get(word)? == 0 {
+                std::hint::spin_loop();
+            }
+        } else {
+            assert_eq!(pending.wait()?, [3]);
+            for rank in rt.ranks().skip(1) {
+                rt.put(rt.starter(rank), 1)?;
+            }
+            return world.barrier();
+        }
+        assert_eq!(pending.wait()?, [3]);
+        world.barrier()
+    })
+    .unwrap();
+}
