@@ -48,6 +48,27 @@
 #include <stdint.h>
 
 /**
+ * The first number of the header's version.
+ */
+#define TSUMUGI_VERSION_MAJOR 0
+
+/**
+ * The second number; before version 1.0, another one may be another interface.
+ */
+#define TSUMUGI_VERSION_MINOR 1
+
+/**
+ * The third number.
+ */
+#define TSUMUGI_VERSION_PATCH 0
+
+/**
+ * All three numbers as one, which grows with each version:
+ * `major * 10000 + minor * 100 + patch`.
+ */
+#define TSUMUGI_VERSION 100
+
+/**
  * The call has succeeded.
  */
 #define TSUMUGI_OK 0
@@ -490,6 +511,16 @@ struct tsumugi_job;
 struct tsumugi_key;
 
 /**
+ * A latch: a count that goes down to 0, once.
+ */
+struct tsumugi_latch;
+
+/**
+ * A meeting point of a fixed number of ULTs or OS threads, for repeated use.
+ */
+struct tsumugi_meeting;
+
+/**
  * A mutual exclusion lock, first come, first served, for ULTs, foreign tasks and
  * OS threads alike. It may be unlocked on another OS thread than it was locked on.
  */
@@ -518,6 +549,10 @@ struct tsumugi_region;
 struct tsumugi_registration;
 
 /**
+ * A lock that many threads may have for reading, or one for writing; first come, first
+ * served.
+ */
+struct tsumugi_rwlock;
  * A message that was begun; the handle lives until a wait or a test ends it.
  */
 struct tsumugi_request;
@@ -527,6 +562,11 @@ struct tsumugi_request;
  * schedulers.
  */
 struct tsumugi_scheduler;
+
+/**
+ * A number of permits, handed out first come, first served.
+ */
+struct tsumugi_semaphore;
 
 /**
  * The right to join a ULT, once.
@@ -618,6 +658,16 @@ struct tsumugi_id {
    * How many ULTs have used the descriptor before.
    */
   uint32_t generation;
+};
+
+/**
+ * Whether an initialization was done. All bytes zero: it was not.
+ */
+struct tsumugi_once {
+  /**
+   * The library's own.
+   */
+  uint32_t state;
 };
 
 /**
@@ -742,6 +792,17 @@ extern "C" {
 #endif // __cplusplus
 
 /**
+ * The version of the library with which the program runs, as `TSUMUGI_VERSION` is
+ * that of the header with which it was compiled. Wait-free.
+ */
+uint32_t tsumugi_version(void);
+
+/**
+ * The version of the library as a text, such as "0.1.0"; never freed. Wait-free.
+ */
+const char *tsumugi_version_text(void);
+
+/**
  * The meaning of a code, as a sentence without a full stop; for any other number,
  * a text that the number is no code. The text is never freed. Wait-free.
  */
@@ -800,6 +861,34 @@ int tsumugi_scheduler_run(struct tsumugi_scheduler *scheduler,
  * `scheduler` is a live scheduler.
  */
 int tsumugi_scheduler_start(struct tsumugi_scheduler *scheduler);
+
+/**
+ * Makes the caller a ULT of the scheduler, on the stack that it has, and its OS thread
+ * the last worker: a program's `main` can spawn and wait as any ULT. From then on each
+ * call that suspends may continue the caller on another OS thread, until it leaves.
+ * Suspends the caller.
+ *
+ * Errors: RUNNING (all workers run, or the caller is a ULT already), ENDED, UNSUPPORTED
+ * (on another system than Linux on x86-64, or under a sanitizer), NULL.
+ *
+ * # Safety
+ *
+ * `scheduler` is a live scheduler.
+ */
+int tsumugi_scheduler_enter(struct tsumugi_scheduler *scheduler);
+
+/**
+ * Ends a scheduler that the caller has entered: the caller is an ordinary thread again,
+ * the one that has entered. ULTs that have not ended are cut off. Blocks until all
+ * workers have stopped.
+ *
+ * Errors: NO_ULT (the caller is not the ULT that has entered), NULL.
+ *
+ * # Safety
+ *
+ * `scheduler` is a live scheduler.
+ */
+int tsumugi_scheduler_leave(struct tsumugi_scheduler *scheduler);
 
 /**
  * Ends a scheduler and frees it. ULTs that have not ended are cut off, and joins
@@ -953,6 +1042,28 @@ int tsumugi_yield_to(const struct tsumugi_ult *ult);
  * `call(arg)` is sound on this thread.
  */
 int tsumugi_on_os_stack(void (*call)(void*), void *arg);
+
+/**
+ * The number of the worker that the calling ULT is on, from 0. It may be another one
+ * after each call that suspends the ULT, unless the ULT is pinned. Wait-free.
+ *
+ * Errors: NO_ULT, NULL.
+ *
+ * # Safety
+ *
+ * `out` is valid for a write.
+ */
+int tsumugi_worker_number(size_t *out);
+
+/**
+ * How many workers a scheduler has, or the caller's scheduler if that is NULL; 0 if the
+ * caller is no ULT. Wait-free.
+ *
+ * # Safety
+ *
+ * `scheduler` is NULL or a live scheduler.
+ */
+size_t tsumugi_worker_count(const struct tsumugi_scheduler *scheduler);
 
 /**
  * Sleeps until another thread unparks the caller. An unpark that came before the
@@ -1152,6 +1263,381 @@ int tsumugi_condvar_notify_one(struct tsumugi_condvar *condvar);
  * `condvar` is a live condition variable.
  */
 int tsumugi_condvar_notify_all(struct tsumugi_condvar *condvar);
+
+/**
+ * Makes a reader-writer lock that is free.
+ *
+ * Errors: NULL.
+ *
+ * # Safety
+ *
+ * `out` is valid for a write.
+ */
+int tsumugi_rwlock_create(struct tsumugi_rwlock **out);
+
+/**
+ * Frees a reader-writer lock. NULL is allowed.
+ *
+ * # Safety
+ *
+ * `rwlock` is NULL or a live reader-writer lock; no thread uses it any more.
+ */
+void tsumugi_rwlock_destroy(struct tsumugi_rwlock *rwlock);
+
+/**
+ * Locks for reading. Blocks.
+ *
+ * Errors: NULL.
+ *
+ * # Safety
+ *
+ * `rwlock` is a live reader-writer lock.
+ */
+int tsumugi_rwlock_read(const struct tsumugi_rwlock *rwlock);
+
+/**
+ * Locks for reading, within a time limit. Blocks.
+ *
+ * Errors: TIMED_OUT, CANCELLED, NULL.
+ *
+ * # Safety
+ *
+ * `rwlock` is a live reader-writer lock.
+ */
+int tsumugi_rwlock_read_within(const struct tsumugi_rwlock *rwlock,
+                               uint64_t limit_ns,
+                               bool is_cancellable);
+
+/**
+ * Locks for reading if that needs no waiting. Never waits.
+ *
+ * Errors: BUSY, NULL.
+ *
+ * # Safety
+ *
+ * `rwlock` is a live reader-writer lock.
+ */
+int tsumugi_rwlock_try_read(const struct tsumugi_rwlock *rwlock);
+
+/**
+ * Unlocks a lock that the caller has for reading. Never waits.
+ *
+ * Errors: NULL.
+ *
+ * # Safety
+ *
+ * The caller has `rwlock` for reading.
+ */
+int tsumugi_rwlock_unlock_read(const struct tsumugi_rwlock *rwlock);
+
+/**
+ * Locks for writing. Blocks.
+ *
+ * Errors: NULL.
+ *
+ * # Safety
+ *
+ * `rwlock` is a live reader-writer lock.
+ */
+int tsumugi_rwlock_write(const struct tsumugi_rwlock *rwlock);
+
+/**
+ * Locks for writing, within a time limit. Blocks.
+ *
+ * Errors: TIMED_OUT, CANCELLED, NULL.
+ *
+ * # Safety
+ *
+ * `rwlock` is a live reader-writer lock.
+ */
+int tsumugi_rwlock_write_within(const struct tsumugi_rwlock *rwlock,
+                                uint64_t limit_ns,
+                                bool is_cancellable);
+
+/**
+ * Locks for writing if that needs no waiting. Never waits.
+ *
+ * Errors: BUSY, NULL.
+ *
+ * # Safety
+ *
+ * `rwlock` is a live reader-writer lock.
+ */
+int tsumugi_rwlock_try_write(const struct tsumugi_rwlock *rwlock);
+
+/**
+ * Unlocks a lock that the caller has for writing. Never waits.
+ *
+ * Errors: NULL.
+ *
+ * # Safety
+ *
+ * The caller has `rwlock` for writing.
+ */
+int tsumugi_rwlock_unlock_write(const struct tsumugi_rwlock *rwlock);
+
+/**
+ * Makes a semaphore with `permits` free permits.
+ *
+ * Errors: NULL.
+ *
+ * # Safety
+ *
+ * `out` is valid for a write.
+ */
+int tsumugi_semaphore_create(size_t permits, struct tsumugi_semaphore **out);
+
+/**
+ * Frees a semaphore. NULL is allowed.
+ *
+ * # Safety
+ *
+ * `semaphore` is NULL or a live semaphore; no thread uses it any more.
+ */
+void tsumugi_semaphore_destroy(struct tsumugi_semaphore *semaphore);
+
+/**
+ * Takes `count` permits; the caller sleeps until it is its turn. Blocks.
+ *
+ * Errors: NULL.
+ *
+ * # Safety
+ *
+ * `semaphore` is a live semaphore.
+ */
+int tsumugi_semaphore_acquire(const struct tsumugi_semaphore *semaphore, size_t count);
+
+/**
+ * Takes `count` permits within a time limit. Blocks.
+ *
+ * Errors: TIMED_OUT, CANCELLED (no permit was taken), NULL.
+ *
+ * # Safety
+ *
+ * `semaphore` is a live semaphore.
+ */
+int tsumugi_semaphore_acquire_within(const struct tsumugi_semaphore *semaphore,
+                                     size_t count,
+                                     uint64_t limit_ns,
+                                     bool is_cancellable);
+
+/**
+ * Takes `count` permits if that needs no waiting. Never waits.
+ *
+ * Errors: BUSY, NULL.
+ *
+ * # Safety
+ *
+ * `semaphore` is a live semaphore.
+ */
+int tsumugi_semaphore_try_acquire(const struct tsumugi_semaphore *semaphore,
+                                  size_t count);
+
+/**
+ * Gives `count` permits back, or adds new ones. Never waits.
+ *
+ * Errors: NULL.
+ *
+ * # Safety
+ *
+ * `semaphore` is a live semaphore.
+ */
+int tsumugi_semaphore_release(const struct tsumugi_semaphore *semaphore, size_t count);
+
+/**
+ * Makes a latch for `count` events.
+ *
+ * Errors: NULL.
+ *
+ * # Safety
+ *
+ * `out` is valid for a write.
+ */
+int tsumugi_latch_create(size_t count, struct tsumugi_latch **out);
+
+/**
+ * Frees a latch. NULL is allowed.
+ *
+ * # Safety
+ *
+ * `latch` is NULL or a live latch; no thread uses it any more.
+ */
+void tsumugi_latch_destroy(struct tsumugi_latch *latch);
+
+/**
+ * Counts `by` events; at 0 all waiters continue. Never waits.
+ *
+ * Errors: NULL.
+ *
+ * # Safety
+ *
+ * `latch` is a live latch, whose count is at least `by`.
+ */
+int tsumugi_latch_count_down(const struct tsumugi_latch *latch, size_t by);
+
+/**
+ * Waits until the count is 0, within a time limit. Blocks.
+ *
+ * Errors: TIMED_OUT, CANCELLED, NULL.
+ *
+ * # Safety
+ *
+ * `latch` is a live latch.
+ */
+int tsumugi_latch_wait_within(const struct tsumugi_latch *latch,
+                              uint64_t limit_ns,
+                              bool is_cancellable);
+
+/**
+ * Waits until the count is 0. Blocks.
+ *
+ * Errors: NULL.
+ *
+ * # Safety
+ *
+ * `latch` is a live latch.
+ */
+int tsumugi_latch_wait(const struct tsumugi_latch *latch);
+
+/**
+ * Makes a meeting point for `members`; 0 counts as 1.
+ *
+ * Errors: NULL.
+ *
+ * # Safety
+ *
+ * `out` is valid for a write.
+ */
+int tsumugi_meeting_create(size_t members, struct tsumugi_meeting **out);
+
+/**
+ * Frees a meeting point. NULL is allowed.
+ *
+ * # Safety
+ *
+ * `meeting` is NULL or a live meeting point; no thread uses it any more.
+ */
+void tsumugi_meeting_destroy(struct tsumugi_meeting *meeting);
+
+/**
+ * Waits until all members have arrived. Writes to `is_last`, unless it is NULL, whether
+ * the caller arrived last, which one member did. Blocks.
+ *
+ * Errors: NULL.
+ *
+ * # Safety
+ *
+ * `meeting` is a live meeting point; `is_last` is NULL or valid for a write.
+ */
+int tsumugi_meeting_wait(const struct tsumugi_meeting *meeting, bool *is_last);
+
+/**
+ * Waits as `tsumugi_meeting_wait`, within a time limit.
+ *
+ * Errors: TIMED_OUT, CANCELLED (the caller has not arrived), NULL.
+ *
+ * # Safety
+ *
+ * As for `tsumugi_meeting_wait`.
+ */
+int tsumugi_meeting_wait_within(const struct tsumugi_meeting *meeting,
+                                uint64_t limit_ns,
+                                bool is_cancellable,
+                                bool *is_last);
+
+/**
+ * Calls `init(arg)` if no thread has by this `once`, and returns when such a call is
+ * over. Blocks.
+ *
+ * Errors: NULL.
+ *
+ * # Safety
+ *
+ * `once` is zero at first, and used by this function only; `init(arg)` may be called.
+ */
+int tsumugi_once_call(struct tsumugi_once *once, void (*init)(void*), void *arg);
+
+/**
+ * Fills a word: the threads that wait for that continue. Never waits.
+ *
+ * Errors: NULL.
+ *
+ * # Safety
+ *
+ * `word` is not NULL.
+ */
+int tsumugi_word_fill(uint64_t *word);
+
+/**
+ * Empties a word: the threads that wait for that continue.
+ *
+ * Errors: NULL.
+ *
+ * # Safety
+ *
+ * `word` is not NULL.
+ */
+int tsumugi_word_empty(uint64_t *word);
+
+/**
+ * Whether a word is full.
+ */
+bool tsumugi_word_is_full(const uint64_t *word);
+
+/**
+ * Writes a word and fills it, whatever it was.
+ *
+ * Errors: NULL.
+ *
+ * # Safety
+ *
+ * `word` is valid for a write.
+ */
+int tsumugi_word_write(uint64_t *word, uint64_t value);
+
+/**
+ * Waits until a word is empty, writes it, and fills it. Blocks.
+ *
+ * Errors: NULL.
+ *
+ * # Safety
+ *
+ * `word` is valid for a write.
+ */
+int tsumugi_word_write_empty(uint64_t *word, uint64_t value);
+
+/**
+ * Waits until a word is full, writes it, and leaves it full. Blocks.
+ *
+ * Errors: NULL.
+ *
+ * # Safety
+ *
+ * `word` is valid for a write.
+ */
+int tsumugi_word_write_full(uint64_t *word, uint64_t value);
+
+/**
+ * Waits until a word is full, reads it, and leaves it full. Blocks.
+ *
+ * Errors: NULL.
+ *
+ * # Safety
+ *
+ * `word` is valid for a read, `value` for a write.
+ */
+int tsumugi_word_read(const uint64_t *word, uint64_t *value);
+
+/**
+ * Waits until a word is full, reads it, and empties it. Blocks.
+ *
+ * Errors: NULL.
+ *
+ * # Safety
+ *
+ * `word` is valid for a read, `value` for a write.
+ */
+int tsumugi_word_take(uint64_t *word, uint64_t *value);
 
 /**
  * Makes a key. When a ULT ends that has a value other than NULL under the key,

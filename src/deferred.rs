@@ -68,21 +68,21 @@
 //! the rank, if it does not end at once. The ULT takes a descriptor and a stack from the
 //! pools of its scheduler.
 
+mod busy;
 mod begin;
 mod buffer;
 mod carried;
-mod status;
 mod word;
 mod until;
 mod steps;
 mod view;
 
-pub use begin::{Awaited, Begin, Deferred, InFlight};
+pub use begin::{Awaited, Begin, Deferred, InFlight, Status};
 pub(crate) use begin::{Begun, Flight, sealed::Internal};
 pub use buffer::OnBuffer;
+pub use busy::Busy;
 pub use carried::Carried;
 pub(crate) use carried::{OfRank, Steps, carry_out};
-pub use status::{Busy, Status};
 pub use steps::{Barrier, PutSignal};
 pub use until::WaitUntil;
 pub use view::Ops;

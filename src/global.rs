@@ -44,6 +44,7 @@
 //!
 //! [`Runtime::global`]: crate::Runtime::global
 
+mod at_hand;
 mod access;
 mod bases;
 mod block;
@@ -61,6 +62,8 @@ mod workspace;
 
 #[cfg(doc)]
 use crate::AddrError;
+#[doc(hidden)]
+pub use at_hand::{DoneWord, UNKNOWN};
 #[doc(hidden)]
 pub use bases::Bases;
 pub use block::GlobalBlock;

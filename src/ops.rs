@@ -379,7 +379,8 @@ pub(crate) unsafe fn load_value<T: Plain>(at: NonNull<u8>) -> T {
 /// The value with these bits, of a type that has a [`width_of`].
 #[inline(always)]
 pub(crate) fn value_of<T: Plain>(bits: u64) -> T {
-    // SAFETY: on a little-endian machine the low bytes of `bits` are the bytes
+    assert!(size_of::<T>() <= size_of::<u64>(), "the value does not fit in a word");
+    // SAFETY: checked above; on a little-endian machine the low bytes of `bits` are the bytes
     // of a `T`, and every pattern of them is valid.
     unsafe { std::mem::transmute_copy::<u64, T>(&bits) }
 }
@@ -421,7 +422,7 @@ pub(crate) fn bits_of<T: Plain>(value: T) -> u64 {
     bits
 }
 
-fn bytes_of<T: Plain>(values: &[T]) -> &[u8] {
+pub(crate) fn bytes_of<T: Plain>(values: &[T]) -> &[u8] {
     // SAFETY: `Plain` types have no padding, so all bytes are initialised.
     unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
 }

@@ -7,7 +7,7 @@
 //! standard error.
 
 use super::acp_ga_t;
-use super::life::{Handles, Life, Reason, Table, note, with};
+use super::life::{Handles, Life, Reason, Table, note, quickly, with};
 use std::ffi::c_int;
 use tsumugi::AddrError;
 use tsumugi::global::{After, Change, Copy, GlobalAddr, GlobalPtr, Operation};
@@ -36,8 +36,15 @@ pub extern "C" fn acp_copy(
     size: usize,
     order: acp_handle_t,
 ) -> acp_handle_t {
-    with(ACP_HANDLE_NULL, |life| {
-        told(life, life.handles.copy(life, (dst, src, size as u64), order))
+    let (to, from) = (GlobalAddr::from_bits(dst), GlobalAddr::from_bits(src));
+    let copied = quickly(|near| {
+        let can = near.handles.are_complete() && near.global.try_copy(to, from, size as u64);
+        can.then(|| near.handles.next())
+    });
+    copied.unwrap_or_else(|| {
+        with(ACP_HANDLE_NULL, |life| {
+            told(life, life.handles.copy(life, (dst, src, size as u64), order))
+        })
     })
 }
 
@@ -190,6 +197,9 @@ pub extern "C" fn acp_and8(
 /// `ACP_HANDLE_ALL`, all operations that were begun.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_complete(handle: acp_handle_t) {
+    if quickly(|near| near.handles.are_complete().then_some(())).is_some() {
+        return;
+    }
     with((), |life| {
         life.handles.complete(life, handle);
         Ok(())
@@ -203,6 +213,22 @@ pub extern "C" fn acp_inquire(handle: acp_handle_t) -> c_int {
 }
 
 impl Handles {
+    /// Whether all operations that were begun are complete. An operation that another
+    /// thread begins meanwhile is not one of them.
+    #[inline(always)]
+    fn are_complete(&self) -> bool {
+        // Acquire: pairs with the Release in `counted`, after the last operation has
+        // ended. The caller learns of a handle after its operation was counted.
+        self.count.load(Ordering::Acquire) == 0
+    }
+
+    /// The handle of an operation that is complete.
+    #[inline(always)]
+    fn next(&self) -> acp_handle_t {
+        // Relaxed: only the order of the numbers matters.
+        self.last.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
     fn copy(
         &self,
         life: &Life,
@@ -211,6 +237,7 @@ impl Handles {
     ) -> Result<acp_handle_t, Reason> {
         let mut table = self.lock();
         table.reap(life, OPEN_MAX);
+        self.counted(&table);
         let (dst, src) = (GlobalAddr::from_bits(dst), GlobalAddr::from_bits(src));
         let before = table.newest(order);
         if bytes == 0 {
@@ -225,13 +252,13 @@ impl Handles {
                 Some(operation) => After::UpTo(operation.handle()),
             };
             let operation = life.global.begin_after(Copy::new(dst, src, bytes), after);
-            table.last += 1;
-            let handle = table.last;
+            // Counted before anyone has the handle.
+            let handle = self.next();
             table.open.push_back((handle, operation));
+            self.counted(&table);
             return Ok(handle);
         }
-        table.last += 1;
-        Ok(table.last)
+        Ok(self.next())
     }
 
     /// Carries out an atomic operation; `keep` stores the old value.
@@ -245,9 +272,9 @@ impl Handles {
         let mut table = self.lock();
         let count = table.open.iter().filter(|(open, _)| is_in(*open, order)).count();
         table.finish(life, count);
+        self.counted(&table);
         keep(life.global.change(word).map_err(|error| reason(life, error))?)?;
-        table.last += 1;
-        Ok(table.last)
+        Ok(self.next())
     }
 
     /// Waits for the operation `handle` and all operations before it.
@@ -255,16 +282,24 @@ impl Handles {
         let mut table = self.lock();
         let count = table.open.iter().filter(|(open, _)| is_in(*open, handle)).count();
         table.finish(life, count);
+        self.counted(&table);
     }
 
     fn is_open(&self, life: &Life, handle: acp_handle_t) -> bool {
         let mut table = self.lock();
         table.reap(life, usize::MAX);
+        self.counted(&table);
         table.open.iter().any(|(open, operation)| is_in(*open, handle) && !operation.has_ended())
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
         self.table.lock()
+    }
+
+    /// Publishes the number of operations on the list.
+    fn counted(&self, table: &Table) {
+        // Release: pairs with the Acquire in `are_complete`.
+        self.count.store(table.open.len(), Ordering::Release);
     }
 }
 
@@ -304,19 +339,40 @@ const fn is_in(open: acp_handle_t, handle: acp_handle_t) -> bool {
 }
 
 fn atomic4(dst: acp_ga_t, word: Change, order: acp_handle_t) -> acp_handle_t {
-    with(ACP_HANDLE_NULL, |life| {
-        let dst = GlobalPtr::<u32>::new(GlobalAddr::from_bits(dst));
-        let keep = |old| life.global.put(dst, old as u32).map_err(|error| reason(life, error));
-        told(life, life.handles.atomic(life, word, order, keep))
-    })
+    let dst = GlobalAddr::from_bits(dst);
+    let keep = |old| Change::atomic(Kind::PutWord, dst, old as u32);
+    atomic(word, order, keep)
 }
 
 fn atomic8(dst: acp_ga_t, word: Change, order: acp_handle_t) -> acp_handle_t {
-    with(ACP_HANDLE_NULL, |life| {
-        let dst = GlobalPtr::<u64>::new(GlobalAddr::from_bits(dst));
-        let keep = |old| life.global.put(dst, old).map_err(|error| reason(life, error));
-        told(life, life.handles.atomic(life, word, order, keep))
-    })
+    let dst = GlobalAddr::from_bits(dst);
+    atomic(word, order, |old| Change::atomic(Kind::PutWord, dst, old))
+}
+
+/// Carries out an atomic operation, and then the put of the old value.
+#[inline(always)]
+fn atomic(word: Change, order: acp_handle_t, put: impl Fn(u64) -> Change) -> acp_handle_t {
+    let keep = |life: &Life, old| {
+        life.global.change(put(old)).map(drop).map_err(|error| reason(life, error))
+    };
+    let changed = quickly(|near| {
+        if !near.handles.are_complete() {
+            return None;
+        }
+        let old = near.global.try_change(word)?;
+        let is_kept = near.global.try_change(put(old)).is_some();
+        Some((old, is_kept, near.handles.next()))
+    });
+    match changed {
+        Some((_, true, handle)) => handle,
+        Some((old, false, handle)) => {
+            with(ACP_HANDLE_NULL, |life| told(life, keep(life, old).map(|()| handle)))
+        }
+        None => with(ACP_HANDLE_NULL, |life| {
+            let done = life.handles.atomic(life, word, order, |old| keep(life, old));
+            told(life, done)
+        }),
+    }
 }
 
 /// Prints on standard error why a call failed.

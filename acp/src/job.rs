@@ -2,7 +2,7 @@
 
 use super::ACP_HANDLE_ALL;
 use super::caller::Caller;
-use super::life::{LAST, Life, NOT_A_RANK, life_slot, note, with};
+use super::life::{LAST, Life, NOT_A_RANK, forget, note, set_life, with};
 use super::mirror::end_mirror;
 use super::options::{Hook, Options};
 use std::ffi::{CStr, c_char, c_int};
@@ -48,7 +48,8 @@ pub unsafe extern "C" fn acp_init(argc: *mut c_int, argv: *mut *mut *mut c_char)
 pub extern "C" fn acp_finalize() -> c_int {
     let Some(ended) = job().take() else { return note(-1, NOT_A_RANK) };
     Hook::end();
-    let life = life_slot().write().unwrap_or_else(PoisonError::into_inner).take();
+    let life = set_life(None);
+    forget();
     if let Some(life) = life {
         life.handles.complete(&life, ACP_HANDLE_ALL);
         // The loss of a rank is reported by the join below.
@@ -79,7 +80,7 @@ pub extern "C" fn acp_reset(rank: c_int) -> c_int {
         Hook::end();
         runtime.barrier()?;
         let next = Life::begin(&runtime, options, rank as u32)?;
-        let before = life_slot().write().unwrap_or_else(PoisonError::into_inner).replace(next);
+        let before = set_life(Some(next));
         runtime.barrier()?;
         drop(before);
         Ok(0)
@@ -169,7 +170,7 @@ fn start(options: Options) -> Result<Started, String> {
         let failed = sender.clone();
         let result = tsumugi::run(move |runtime| {
             let life = Life::begin(runtime, options, runtime.rank().0)?;
-            *life_slot().write().unwrap_or_else(PoisonError::into_inner) = Some(life);
+            set_life(Some(life));
             let _ = sender.send(Ok(Caller::of(runtime)));
             drop(sender);
             ended.wait();

@@ -5,9 +5,11 @@ use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::ffi::{CString, c_int};
 use std::fmt::Display;
+use std::mem;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use tsumugi::global::{Bases, Global, GlobalAddr, GlobalBlock, GlobalRegion, Operation, Pool};
 use tsumugi::{Comm, Error, Rank, Runtime};
+use tsumugi_core::sync::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use tsumugi_ult::sync;
 
 /// The state of a rank between `acp_init` and `acp_reset` or `acp_finalize`.
@@ -20,7 +22,7 @@ pub(super) struct Life {
     pub(super) comms: [Comm; 2],
     pub(super) starter: GlobalBlock<u64>,
     pub(super) starters: Bases,
-    pub(super) handles: Handles,
+    pub(super) handles: Arc<Handles>,
     pub(super) regions: Mutex<Regions>,
     /// How many channels, and how many segmented buffers, each pair of ranks has
     /// made so far.
@@ -46,14 +48,16 @@ impl<E: Display> From<E> for Reason {
 /// The operations of a rank that were begun.
 #[derive(Default)]
 pub(super) struct Handles {
+    /// The newest handle.
+    pub(super) last: AtomicI64,
+    /// The number of operations that may not be complete: the length of the list.
+    pub(super) count: AtomicUsize,
     pub(super) table: sync::Mutex<Table>,
 }
 
 /// What [`Handles`] has under its lock.
 #[derive(Default)]
 pub(super) struct Table {
-    /// The newest handle.
-    pub(super) last: i64,
     /// The operations that may not be complete, in the order of their handles.
     pub(super) open: VecDeque<(i64, Operation)>,
 }
@@ -121,7 +125,7 @@ impl Life {
             comms,
             starter,
             starters,
-            handles: Handles::default(),
+            handles: Arc::default(),
             regions: Mutex::default(),
             made: Default::default(),
             workspaces: Mutex::new((0, WORKSPACE_BYTES)),
@@ -191,8 +195,59 @@ fn numbers(wanted: &[u64]) -> Result<Box<[u32]>, Error> {
     Ok(ranks.into_iter().flatten().collect())
 }
 
-/// The present life, while this process is a rank.
-pub(super) fn life_slot() -> &'static RwLock<Option<Arc<Life>>> {
+/// Sets the present life, and returns the one before.
+pub(super) fn set_life(life: Option<Arc<Life>>) -> Option<Arc<Life>> {
+    let mut slot = life_slot().write().unwrap_or_else(PoisonError::into_inner);
+    // Release: pairs with the Acquire in `quickly`. What follows a change of the life
+    // finds the new number.
+    GENERATION.fetch_add(1, Ordering::Release);
+    mem::replace(&mut *slot, life)
+}
+
+/// What copies and atomics within a node need of a life: no lock, and no count of
+/// users that threads share.
+pub(super) struct Near {
+    generation: u64,
+    pub(super) global: Global,
+    pub(super) handles: Arc<Handles>,
+}
+
+/// Runs `call` with this thread's view of the present life; `None` if there is no life,
+/// or if `call` returns it. `call` must not suspend its ULT.
+#[inline(always)]
+pub(super) fn quickly<T>(call: impl FnOnce(&Near) -> Option<T>) -> Option<T> {
+    let answer = NEAR.try_with(|near| {
+        let mut near = near.borrow_mut();
+        // Acquire: pairs with the Release in `set_life`.
+        let generation = GENERATION.load(Ordering::Acquire);
+        match &*near {
+            Some(known) if known.generation == generation => call(known),
+            _ => call(renew(&mut near)?),
+        }
+    });
+    answer.ok().flatten()
+}
+
+/// Makes this thread's view of the present life.
+#[cold]
+#[inline(never)]
+fn renew(near: &mut Option<Near>) -> Option<&Near> {
+    let slot = life_slot().read().unwrap_or_else(PoisonError::into_inner);
+    // The lock is held, so the number belongs to the life.
+    let generation = GENERATION.load(Ordering::Acquire);
+    *near = slot.as_ref().map(|life| {
+        let (global, handles) = (life.global.clone(), life.handles.clone());
+        Near { generation, global, handles }
+    });
+    near.as_ref()
+}
+
+/// Drops this thread's view of a life that has ended.
+pub(super) fn forget() {
+    let _ = NEAR.try_with(|near| near.borrow_mut().take());
+}
+
+fn life_slot() -> &'static RwLock<Option<Arc<Life>>> {
     &LIFE
 }
 
@@ -201,7 +256,10 @@ pub(super) const NULL: u64 = GlobalAddr::NULL.to_bits();
 
 // Statics, because ACP's functions have no handle of their job.
 static LIFE: RwLock<Option<Arc<Life>>> = RwLock::new(None);
+/// The number of changes of the life.
+static GENERATION: AtomicU64 = AtomicU64::new(0);
 thread_local! {
+    static NEAR: RefCell<Option<Near>> = const { RefCell::new(None) };
     pub(super) static LAST: RefCell<CString> = RefCell::default();
 }
 

@@ -3,12 +3,13 @@
 use super::code::{code_of, of_access};
 use super::parameter::borrow;
 use super::region::byte;
-use super::{TSUMUGI_ERROR_FLAGS, TSUMUGI_ERROR_NULL, tsumugi_addr, tsumugi_job};
+use super::{TSUMUGI_ERROR_FLAGS, TSUMUGI_ERROR_NULL, TSUMUGI_OK, tsumugi_addr, tsumugi_job};
 use std::ffi::{c_int, c_void};
 use std::slice;
-use tsumugi::global::{Change, GlobalAddr};
+use tsumugi::global::{Change, DoneWord, GlobalAddr, UNKNOWN};
 use tsumugi::{AddrError, Plain, Word};
-use tsumugi_core::op::Kind;
+use tsumugi_core::mem::Width;
+use tsumugi_core::op::{Kind, Op};
 
 /// The operand is added, wrapping.
 pub const TSUMUGI_ATOMIC_ADD: c_int = 0;
@@ -37,24 +38,18 @@ pub unsafe extern "C" fn tsumugi_get(
     from: tsumugi_addr,
     bytes: usize,
 ) -> c_int {
-    let get = || {
+    if bytes == 8
+        && !into.is_null()
         // SAFETY: the caller's.
-        let job = unsafe { borrow(job) }?;
-        if into.is_null() && bytes > 0 {
-            return Err(TSUMUGI_ERROR_NULL);
-        }
+        && let Some(job) = unsafe { job.as_ref() }
+        && let Some(done) = job.word(from, Op::get_word(UNKNOWN, Width::W8))
+    {
         // SAFETY: the caller's.
-        unsafe {
-            match bytes {
-                0 => Ok(()),
-                2 if from.is_multiple_of(2) => job.get_word::<u16>(into, from),
-                4 if from.is_multiple_of(4) => job.get_word::<u32>(into, from),
-                8 if from.is_multiple_of(8) => job.get_word::<u64>(into, from),
-                _ => job.get_bytes(into, from, bytes),
-            }
-        }
-    };
-    code_of(get())
+        unsafe { into.cast::<u64>().write_unaligned(done.old) };
+        return job.done(done);
+    }
+    // SAFETY: the caller's.
+    unsafe { get(job, into, from, bytes) }
 }
 
 /// Writes `bytes` bytes at `to`; 1, 2, 4 or 8 aligned bytes as one access, as
@@ -73,24 +68,19 @@ pub unsafe extern "C" fn tsumugi_put(
     from: *const c_void,
     bytes: usize,
 ) -> c_int {
-    let put = || {
+    if bytes == 8
+        && !from.is_null()
         // SAFETY: the caller's.
-        let job = unsafe { borrow(job) }?;
-        if from.is_null() && bytes > 0 {
-            return Err(TSUMUGI_ERROR_NULL);
-        }
+        && let Some(job) = unsafe { job.as_ref() }
+    {
         // SAFETY: the caller's.
-        unsafe {
-            match bytes {
-                0 => Ok(()),
-                2 if to.is_multiple_of(2) => job.put_word::<u16>(to, from),
-                4 if to.is_multiple_of(4) => job.put_word::<u32>(to, from),
-                8 if to.is_multiple_of(8) => job.put_word::<u64>(to, from),
-                _ => job.put_bytes(to, from, bytes),
-            }
+        let value = unsafe { from.cast::<u64>().read_unaligned() };
+        if let Some(done) = job.word(to, Op::put_word(UNKNOWN, Width::W8, value)) {
+            return job.done(done);
         }
-    };
-    code_of(put())
+    }
+    // SAFETY: the caller's.
+    unsafe { put(job, to, from, bytes) }
 }
 
 /// Copies `bytes` bytes from `src` to `dst`; each may be in any rank's memory.
@@ -109,8 +99,11 @@ pub unsafe extern "C" fn tsumugi_copy(
     bytes: usize,
 ) -> c_int {
     // SAFETY: the caller's.
-    let job = unsafe { borrow(job) };
-    code_of(job.and_then(|job| job.global.copy(byte(dst), byte(src), bytes).map_err(of_access)))
+    let Some(job) = (unsafe { job.as_ref() }) else { return TSUMUGI_ERROR_NULL };
+    match job.global.copy(byte(dst), byte(src), bytes) {
+        Ok(()) => TSUMUGI_OK,
+        Err(error) => of_access(error),
+    }
 }
 
 /// Changes the 4 bytes at `at` with `operand`, by the atomic operation `what`
@@ -131,7 +124,7 @@ pub unsafe extern "C" fn tsumugi_atomic4(
     old: *mut u32,
 ) -> c_int {
     // SAFETY: the caller's.
-    code_of(atomic(what, at, operand).and_then(|word| unsafe { carry(job, word, old) }))
+    unsafe { change(job, what, at, operand, old) }
 }
 
 /// Does the same as `tsumugi_atomic4` on 8 bytes.
@@ -148,7 +141,7 @@ pub unsafe extern "C" fn tsumugi_atomic8(
     old: *mut u64,
 ) -> c_int {
     // SAFETY: the caller's.
-    code_of(atomic(what, at, operand).and_then(|word| unsafe { carry(job, word, old) }))
+    unsafe { change(job, what, at, operand, old) }
 }
 
 /// Stores `desired` in the 4 bytes at `at` if they hold `expected`. Writes the old
@@ -169,7 +162,7 @@ pub unsafe extern "C" fn tsumugi_compare_swap4(
 ) -> c_int {
     let word = Change::compare_swap(GlobalAddr::from_bits(at), expected, desired);
     // SAFETY: the caller's.
-    code_of(unsafe { carry(job, word, old) })
+    unsafe { carry(job, Ok(word), old) }
 }
 
 /// Does the same as `tsumugi_compare_swap4` on 8 bytes.
@@ -187,39 +180,166 @@ pub unsafe extern "C" fn tsumugi_compare_swap8(
 ) -> c_int {
     let word = Change::compare_swap(GlobalAddr::from_bits(at), expected, desired);
     // SAFETY: the caller's.
-    code_of(unsafe { carry(job, word, old) })
+    unsafe { carry(job, Ok(word), old) }
 }
 
-/// Carries out the change and writes the old value to `old`.
+/// Carries out an atomic operation, and writes the old value to `old`.
 ///
 /// # Safety
 ///
 /// `job` is a live job or NULL; `old` is NULL or valid for a write.
-unsafe fn carry<T: Word>(job: *const tsumugi_job, word: Change, old: *mut T) -> Result<(), c_int> {
+#[inline(always)]
+unsafe fn change<T: Word>(
+    job: *const tsumugi_job,
+    what: c_int,
+    at: tsumugi_addr,
+    operand: T,
+    old: *mut T,
+) -> c_int {
     // SAFETY: the caller's.
-    let job = unsafe { borrow(job) }?;
-    let was = job.global.change(word).map_err(of_access)?;
-    if !old.is_null() {
-        // SAFETY: the caller's.
-        unsafe { old.write(T::from_bits(was)) };
+    if let Some(job) = unsafe { job.as_ref() } {
+        let atomic = |kind| job.word(at, Op::atomic(kind, UNKNOWN, operand));
+        // The addition has a path of its own: with the kind known, it is one instruction.
+        let done = match kind_of(what) {
+            Some(Kind::FetchAdd) => atomic(Kind::FetchAdd),
+            Some(kind) => atomic(kind),
+            None => return TSUMUGI_ERROR_FLAGS,
+        };
+        if let Some(done) = done {
+            if !old.is_null() {
+                // SAFETY: the caller's.
+                unsafe { old.write(T::from_bits(done.old)) };
+            }
+            return job.done(done);
+        }
     }
-    Ok(())
+    // SAFETY: the caller's.
+    unsafe { carry(job, atomic(what, at, operand), old) }
+}
+
+/// Reads what is not a word at hand.
+///
+/// # Safety
+///
+/// Those of `tsumugi_get`.
+#[cold]
+#[inline(never)]
+unsafe fn get(
+    job: *const tsumugi_job,
+    into: *mut c_void,
+    from: tsumugi_addr,
+    bytes: usize,
+) -> c_int {
+    // SAFETY: the caller's.
+    let Some(job) = (unsafe { job.as_ref() }) else { return TSUMUGI_ERROR_NULL };
+    if into.is_null() && bytes > 0 {
+        return TSUMUGI_ERROR_NULL;
+    }
+    // SAFETY: the caller's.
+    code_of(unsafe {
+        match bytes {
+            0 => Ok(()),
+            2 => job.get_word::<u16>(into, from),
+            4 => job.get_word::<u32>(into, from),
+            8 => job.get_word::<u64>(into, from),
+            _ => job.get_bytes(into, from, bytes),
+        }
+    })
+}
+
+/// Writes what is not a word at hand.
+///
+/// # Safety
+///
+/// Those of `tsumugi_put`.
+#[cold]
+#[inline(never)]
+unsafe fn put(
+    job: *const tsumugi_job,
+    to: tsumugi_addr,
+    from: *const c_void,
+    bytes: usize,
+) -> c_int {
+    // SAFETY: the caller's.
+    let Some(job) = (unsafe { job.as_ref() }) else { return TSUMUGI_ERROR_NULL };
+    if from.is_null() && bytes > 0 {
+        return TSUMUGI_ERROR_NULL;
+    }
+    // SAFETY: the caller's.
+    code_of(unsafe {
+        match bytes {
+            0 => Ok(()),
+            2 => job.put_word::<u16>(to, from),
+            4 => job.put_word::<u32>(to, from),
+            8 => job.put_word::<u64>(to, from),
+            _ => job.put_bytes(to, from, bytes),
+        }
+    })
+}
+
+/// Carries out a change that is not at hand, and writes the old value to `old`.
+///
+/// # Safety
+///
+/// `job` is a live job or NULL; `old` is NULL or valid for a write.
+#[cold]
+#[inline(never)]
+unsafe fn carry<T: Word>(
+    job: *const tsumugi_job,
+    word: Result<Change, c_int>,
+    old: *mut T,
+) -> c_int {
+    let carry = || {
+        // SAFETY: the caller's.
+        let job = unsafe { borrow(job) }?;
+        let was = job.global.change(word?).map_err(of_access)?;
+        if !old.is_null() {
+            // SAFETY: the caller's.
+            unsafe { old.write(T::from_bits(was)) };
+        }
+        Ok(())
+    };
+    code_of(carry())
 }
 
 /// The change of the word at `at` that the constant `what` stands for.
 pub(super) fn atomic<T: Word>(what: c_int, at: tsumugi_addr, operand: T) -> Result<Change, c_int> {
-    let kind = match what {
-        TSUMUGI_ATOMIC_ADD => Kind::FetchAdd,
-        TSUMUGI_ATOMIC_AND => Kind::FetchAnd,
-        TSUMUGI_ATOMIC_OR => Kind::FetchOr,
-        TSUMUGI_ATOMIC_XOR => Kind::FetchXor,
-        TSUMUGI_ATOMIC_SWAP => Kind::Swap,
-        _ => return Err(TSUMUGI_ERROR_FLAGS),
-    };
+    let kind = kind_of(what).ok_or(TSUMUGI_ERROR_FLAGS)?;
     Ok(Change::atomic(kind, GlobalAddr::from_bits(at), operand))
 }
 
+#[inline(always)]
+fn kind_of(what: c_int) -> Option<Kind> {
+    match what {
+        TSUMUGI_ATOMIC_ADD => Some(Kind::FetchAdd),
+        TSUMUGI_ATOMIC_AND => Some(Kind::FetchAnd),
+        TSUMUGI_ATOMIC_OR => Some(Kind::FetchOr),
+        TSUMUGI_ATOMIC_XOR => Some(Kind::FetchXor),
+        TSUMUGI_ATOMIC_SWAP => Some(Kind::Swap),
+        _ => None,
+    }
+}
+
 impl tsumugi_job {
+    /// Carries out an operation on a word that is at hand.
+    #[inline(always)]
+    fn word(&self, at: tsumugi_addr, op: Op) -> Option<DoneWord> {
+        self.global.try_word(GlobalAddr::from_bits(at), &op)
+    }
+
+    /// The code of an operation that was done.
+    #[inline(always)]
+    fn done(&self, done: DoneWord) -> c_int {
+        if done.must_tick { self.tick() } else { TSUMUGI_OK }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn tick(&self) -> c_int {
+        self.global.tick();
+        TSUMUGI_OK
+    }
+
     /// Reads a `T` as one access where `from` is aligned, else byte by byte.
     ///
     /// # Safety

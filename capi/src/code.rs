@@ -153,6 +153,8 @@ pub(super) fn remember(code: c_int, reason: impl Display) -> c_int {
     code
 }
 
+#[cold]
+#[inline(never)]
 pub(super) fn of_access(error: AddrError<GlobalAddr>) -> c_int {
     remember(code_of_addr(&error), error)
 }

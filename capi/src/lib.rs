@@ -24,12 +24,20 @@
 //!   aborts the process, and so does a C++ exception.
 #![allow(non_camel_case_types)]
 
+mod version;
 mod code;
 mod parameter;
 mod scheduler;
 mod thread;
+mod worker;
 mod park;
 mod lock;
+mod rwlock;
+mod semaphore;
+mod latch;
+mod meeting;
+mod once;
+mod full;
 mod key;
 mod wait;
 mod job;
@@ -56,18 +64,27 @@ pub use checkout::*;
 pub use code::*;
 pub use comm::*;
 pub use epoch::*;
+pub use full::*;
 pub use heap::*;
 pub use job::*;
 pub use key::*;
+pub use latch::*;
 pub use lock::*;
+pub use meeting::*;
+pub use once::*;
 pub use operation::*;
 pub use park::*;
 pub use private_heap::*;
 pub use rank_lock::*;
 pub use region::*;
 pub use request::*;
+pub use rwlock::*;
 pub use scheduler::*;
+pub use scheduler::*;
+pub use semaphore::*;
 pub use signal::*;
 pub use thread::*;
+pub use version::*;
 pub use wait::*;
 pub use window::*;
+pub use worker::*;

@@ -2,10 +2,11 @@
 //! time limits, places for results.
 
 use super::{TSUMUGI_ERROR_NULL, TSUMUGI_ERROR_SIZE};
-use std::ffi::{c_int, c_void};
+use std::ffi::c_int;
 use std::mem::MaybeUninit;
 use std::time::Duration;
 use tsumugi_ult::Limit;
+pub(super) use tsumugi_ult::call::Word;
 
 /// A struct of numbers and pointers that begins with its own size; a value with all
 /// bytes zero is valid.
@@ -73,16 +74,6 @@ pub(super) fn limit(limit_ns: u64, is_cancellable: bool) -> Limit {
     };
     if is_cancellable { limit.or_cancelled() } else { limit }
 }
-
-/// A word of the C program, which the library passes on without using it.
-#[derive(Clone, Copy)]
-pub(super) struct Word(pub(super) *mut c_void);
-
-// SAFETY: the library never dereferences the word; which threads may use it is the
-// C program's responsibility.
-unsafe impl Send for Word {}
-// SAFETY: as for `Send`.
-unsafe impl Sync for Word {}
 
 #[cfg(test)]
 mod tests {

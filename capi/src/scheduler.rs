@@ -2,10 +2,13 @@
 
 use super::code::{code_of, of_start};
 use super::parameter::{self, Word, borrow, place, read};
-use super::{TSUMUGI_ERROR_ENDED, TSUMUGI_ERROR_NULL, TSUMUGI_ERROR_RUNNING};
+use super::{
+    TSUMUGI_ERROR_ENDED, TSUMUGI_ERROR_NO_ULT, TSUMUGI_ERROR_NULL, TSUMUGI_ERROR_RUNNING,
+    TSUMUGI_ERROR_UNSUPPORTED,
+};
 use std::ffi::{c_int, c_void};
 use std::sync::{Mutex, PoisonError};
-use tsumugi_ult::{Config, Scheduler, Spawner, StackArea, StartError};
+use tsumugi_ult::{Config, Entered, Scheduler, Spawner, StackArea, StartError};
 
 /// The configuration of a scheduler; zero in a member is its default.
 #[repr(C)]
@@ -36,13 +39,14 @@ unsafe impl parameter::Versioned for tsumugi_config {}
 #[derive(Debug)]
 pub struct tsumugi_scheduler {
     scheduler: Mutex<Option<Scheduler>>,
+    entered: Mutex<Option<Entered>>,
     pub(super) spawner: Spawner,
 }
 
 impl tsumugi_scheduler {
     /// The scheduler of a job, which the job itself runs.
     pub(super) fn of(spawner: Spawner) -> Self {
-        Self { scheduler: Mutex::new(None), spawner }
+        Self { scheduler: Mutex::new(None), entered: Mutex::new(None), spawner }
     }
 }
 
@@ -70,7 +74,8 @@ pub unsafe extern "C" fn tsumugi_scheduler_create(
         };
         let scheduler = scheduler.map_err(|error| of_start(&error))?;
         let spawner = scheduler.spawner();
-        let made = tsumugi_scheduler { scheduler: Mutex::new(Some(scheduler)), spawner };
+        let scheduler = Mutex::new(Some(scheduler));
+        let made = tsumugi_scheduler { scheduler, entered: Mutex::new(None), spawner };
         // SAFETY: the caller's.
         unsafe { out.write(Box::into_raw(Box::new(made))) };
         Ok(())
@@ -143,6 +148,58 @@ pub unsafe extern "C" fn tsumugi_scheduler_start(scheduler: *mut tsumugi_schedul
     code_of(start())
 }
 
+/// Makes the caller a ULT of the scheduler, on the stack that it has, and its OS thread
+/// the last worker: a program's `main` can spawn and wait as any ULT. From then on each
+/// call that suspends may continue the caller on another OS thread, until it leaves.
+/// Suspends the caller.
+///
+/// Errors: RUNNING (all workers run, or the caller is a ULT already), ENDED, UNSUPPORTED
+/// (on another system than Linux on x86-64, or under a sanitizer), NULL.
+///
+/// # Safety
+///
+/// `scheduler` is a live scheduler.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_scheduler_enter(scheduler: *mut tsumugi_scheduler) -> c_int {
+    let enter = || {
+        // SAFETY: the caller's.
+        let this = unsafe { borrow(scheduler) }?;
+        let scheduler = this.kept().take().ok_or(TSUMUGI_ERROR_ENDED)?;
+        let is_free = !scheduler.is_started() && tsumugi_ult::worker().is_none();
+        match scheduler.enter() {
+            Ok(entered) => *this.entered() = Some(entered),
+            Err(scheduler) => {
+                *this.kept() = Some(scheduler);
+                let code = if is_free { TSUMUGI_ERROR_UNSUPPORTED } else { TSUMUGI_ERROR_RUNNING };
+                return Err(code);
+            }
+        }
+        Ok(())
+    };
+    code_of(enter())
+}
+
+/// Ends a scheduler that the caller has entered: the caller is an ordinary thread again,
+/// the one that has entered. ULTs that have not ended are cut off. Blocks until all
+/// workers have stopped.
+///
+/// Errors: NO_ULT (the caller is not the ULT that has entered), NULL.
+///
+/// # Safety
+///
+/// `scheduler` is a live scheduler.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_scheduler_leave(scheduler: *mut tsumugi_scheduler) -> c_int {
+    let leave = || {
+        // SAFETY: the caller's.
+        let this = unsafe { borrow(scheduler) }?;
+        let entered = this.entered().take_if(|entered| entered.is_caller());
+        entered.ok_or(TSUMUGI_ERROR_NO_ULT)?.leave();
+        Ok(())
+    };
+    code_of(leave())
+}
+
 /// Ends a scheduler and frees it. ULTs that have not ended are cut off, and joins
 /// of them return ENDED. NULL is allowed. Blocks until all workers have stopped.
 /// Aborts the process if a ULT of the same scheduler calls it.
@@ -160,6 +217,10 @@ pub unsafe extern "C" fn tsumugi_scheduler_destroy(scheduler: *mut tsumugi_sched
 }
 
 impl tsumugi_scheduler {
+    fn entered(&self) -> std::sync::MutexGuard<'_, Option<Entered>> {
+        self.entered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn kept(&self) -> std::sync::MutexGuard<'_, Option<Scheduler>> {
         self.scheduler.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -6,7 +6,7 @@ use super::{
     TSUMUGI_ERROR_ENDED, TSUMUGI_ERROR_FLAGS, TSUMUGI_ERROR_NAME, TSUMUGI_ERROR_NO_ULT,
     TSUMUGI_ERROR_NULL, tsumugi_scheduler,
 };
-use ::tsumugi_ult::{self as ults, Builder, JoinHandle, Order};
+use ::tsumugi_ult::{self as ults, Builder, JoinHandle, Order, call};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
@@ -75,12 +75,78 @@ pub unsafe extern "C" fn tsumugi_spawn(
     arg: *mut c_void,
     out: *mut *mut tsumugi_ult,
 ) -> c_int {
+    if scheduler.is_null()
+        && particulars.is_null()
+        && let Some(body) = body
+        // SAFETY: the caller's.
+        && unsafe { spawn_simply(body, arg, Order::HelpFirst, out) }
+    {
+        return super::TSUMUGI_OK;
+    }
+    // SAFETY: the caller's.
+    unsafe { spawn_with(scheduler, particulars, body, arg, out) }
+}
+
+/// Starts a ULT of the caller's scheduler, without options. False: the caller is no ULT.
+///
+/// # Safety
+///
+/// As for `tsumugi_spawn`.
+#[inline(always)]
+unsafe fn spawn_simply(
+    body: CBody,
+    arg: *mut c_void,
+    order: Order,
+    out: *mut *mut tsumugi_ult,
+) -> bool {
+    // SAFETY: the two types differ in what an exception does that leaves the body: it
+    // aborts the process in both cases.
+    let body = unsafe { std::mem::transmute::<CBody, call::Body>(body) };
+    let tell = |raw: NonNull<()>| {
+        if !out.is_null() {
+            // SAFETY: the caller's.
+            unsafe { out.write(raw.cast().as_ptr()) };
+        }
+    };
+    // SAFETY: the caller's.
+    let made = unsafe { call::spawn(body, arg, order, tell) };
+    let is_made = made.is_some();
+    if !out.is_null() {
+        // The handle is the caller's.
+        std::mem::forget(made);
+    }
+    is_made
+}
+
+/// Starts a ULT with options, or on a scheduler that is given.
+///
+/// # Safety
+///
+/// As for `tsumugi_spawn`.
+#[inline(never)]
+unsafe fn spawn_with(
+    scheduler: *const tsumugi_scheduler,
+    particulars: *const tsumugi_particulars,
+    body: Option<CBody>,
+    arg: *mut c_void,
+    out: *mut *mut tsumugi_ult,
+) -> c_int {
     let spawn = || {
         let body = body.ok_or(TSUMUGI_ERROR_NULL)?;
         let builder = match particulars.is_null() {
             true => Builder::new(),
-            // SAFETY: the caller's.
-            false => builder(unsafe { read(particulars) }?)?,
+            false => {
+                // SAFETY: the caller's.
+                let asked = unsafe { read(particulars) }?;
+                if scheduler.is_null()
+                    && asked.is_plain()
+                    // SAFETY: the caller's.
+                    && unsafe { spawn_simply(body, arg, asked.order(), out) }
+                {
+                    return Ok(());
+                }
+                builder(asked)?
+            }
         };
         // SAFETY: the caller's.
         let spawner = unsafe { scheduler.as_ref() }.map(|scheduler| &scheduler.spawner);
@@ -116,7 +182,15 @@ pub unsafe extern "C" fn tsumugi_spawn(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_join(ult: *mut tsumugi_ult, value: *mut *mut c_void) -> c_int {
     // SAFETY: the caller's.
-    unsafe { tsumugi_join_within(ult, u64::MAX, false, value) }
+    let Ok(handle) = (unsafe { handle(ult) }) else { return TSUMUGI_ERROR_NULL };
+    let Ok(answer) = call::join(ManuallyDrop::into_inner(handle)) else {
+        return TSUMUGI_ERROR_ENDED;
+    };
+    if !value.is_null() {
+        // SAFETY: the caller's.
+        unsafe { value.write(answer.0) };
+    }
+    super::TSUMUGI_OK
 }
 
 /// Joins as `tsumugi_join` does, within a time limit; `TSUMUGI_FOREVER` is no
@@ -309,6 +383,23 @@ unsafe fn write_id(id: ults::UltId, out: *mut tsumugi_id) -> Result<(), c_int> {
     Ok(())
 }
 
+/// The function that a ULT runs.
+type CBody = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
+
+impl tsumugi_particulars {
+    /// Whether nothing but the order of the spawn is asked for.
+    fn is_plain(&self) -> bool {
+        self.flags & !TSUMUGI_SPAWN_CHILD_FIRST == 0
+            && self.stack_bytes | self.worker_plus_one == 0
+            && self.name.is_null()
+    }
+
+    fn order(&self) -> Order {
+        let child_first = self.flags & TSUMUGI_SPAWN_CHILD_FIRST != 0;
+        if child_first { Order::ChildFirst } else { Order::HelpFirst }
+    }
+}
+
 fn builder(asked: tsumugi_particulars) -> Result<Builder, c_int> {
     const KNOWN: usize =
         TSUMUGI_SPAWN_URGENT | TSUMUGI_SPAWN_CHILD_FIRST | TSUMUGI_SPAWN_KEEP_FP_CONTROL;
@@ -317,11 +408,9 @@ fn builder(asked: tsumugi_particulars) -> Result<Builder, c_int> {
     }
     let has = |flag| asked.flags & flag != 0;
     let mut builder = Builder::new()
+        .order(asked.order())
         .urgent(has(TSUMUGI_SPAWN_URGENT))
         .keep_fp_control(has(TSUMUGI_SPAWN_KEEP_FP_CONTROL));
-    if has(TSUMUGI_SPAWN_CHILD_FIRST) {
-        builder = builder.order(Order::ChildFirst);
-    }
     if asked.stack_bytes != 0 {
         builder = builder.stack_bytes(asked.stack_bytes);
     }

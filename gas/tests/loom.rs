@@ -71,6 +71,28 @@ fn a_table_is_given_up_when_no_worker_uses_it() {
     });
 }
 
+/// The same for an access by a slot that was kept from an earlier lookup.
+#[test]
+fn a_table_is_given_up_when_no_worker_uses_it_again() {
+    let mutants =
+        ["gas_seat_no_light", "gas_drain_unordered", "gas_seat_unseen", "gas_kept_unchecked"];
+    let look = |cache: TableCache<'_>| {
+        let found = cache.hold_keeping::<0>(0, addr(1), 8, Need::Read);
+        let (HeldTarget { slot, .. }, kept) = found.expect("the table is here");
+        assert!(!cache.release::<0>(0, slot), "nothing waits yet");
+        kept
+    };
+    check(&mutants, move || {
+        gives_up_after(look, |cache, kept, at_it| {
+            let Some(held) = cache.hold_again::<0>(0, kept) else {
+                return cache.is_waited_for(addr(1));
+            };
+            at_it();
+            cache.end_hold::<0>(held)
+        });
+    });
+}
+
 /// The same for a lookup of an unlisted region, and for one that finds the table being given up.
 #[test]
 fn a_table_is_given_up_after_a_lookup_that_found_nothing() {
@@ -91,16 +113,25 @@ fn a_table_is_given_up_after_a_lookup_that_found_nothing() {
 /// An access, which reports when it is under way and whether its thread calls the machine next,
 /// beside an owner that requests its table back.
 fn gives_up(access: impl FnOnce(TableCache<'_>, &dyn Fn()) -> bool + Send + Sync + 'static) {
+    gives_up_after(|_| (), |cache, (), at_it| access(cache, at_it));
+}
+
+/// The same after a lookup by which the owner is not concerned yet.
+fn gives_up_after<P: Send + Sync + 'static>(
+    look: impl FnOnce(TableCache<'_>) -> P,
+    access: impl FnOnce(TableCache<'_>, P, &dyn Fn()) -> bool + Send + Sync + 'static,
+) {
     let (words, mut machine) = rank(2);
     fetch(words, &mut machine, 1);
     let cache = machine.cache();
+    let kept = look(cache);
     let answered = Arc::new(AtomicU32::new(0));
     let worker = {
         let answered = answered.clone();
         let at_it = move || {
             assert_eq!(answered.load(Ordering::Relaxed), 0, "given up meanwhile");
         };
-        thread::spawn(move || access(cache, &at_it))
+        thread::spawn(move || access(cache, kept, &at_it))
     };
     set_drop(words, 1);
     machine.handle(MachineEvent::Rang, Instant::ZERO);

@@ -19,8 +19,8 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use tsumugi_core::backend::LoadStore;
 use tsumugi_core::mem::{
-    Access, AddrError, Agent, LocalAddr, LocalRank, Need, Rank, Region, RegionKey, RegisterError,
-    RemoteAddr,
+    Access, AddrError, Agent, LocalAddr, LocalRank, Need, Rank, Region, RegionKey, RegionView,
+    RegisterError, RemoteAddr,
 };
 use tsumugi_core::sync::mapped::AtomicU64;
 
@@ -235,6 +235,15 @@ impl Direct {
         // as plain bytes and atomics and stay mapped as long as `space` does; the
         // alignment was checked above.
         Some(unsafe { at.as_ref() })
+    }
+
+    /// The region of an address, for accesses that look it up no more; `None` if it is
+    /// not memory of a neighbour that processors access, or is not registered.
+    pub fn view(&self, at: &RemoteAddr) -> Option<RegionView<'_>> {
+        let is_at_hand = self.is_at_hand(at);
+        let view = if is_at_hand { self.control(at.rank).regions().view(at.key) } else { None };
+        // Other ranks do not reach a region that is local to its own.
+        view.filter(|view| view.access != Access::Local as u32)
     }
 
     /// Whether the address is one of memory of a neighbour that processors access. If

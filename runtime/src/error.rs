@@ -39,8 +39,9 @@ use tsumugi_ult::{JoinError, SpawnError, StartError};
 /// `{}` is a whole sentence, with the cause in it; `{:?}` is the same sentence, because this
 /// is what `fn main() -> Result<(), tsumugi::Error>` prints (outside of the job's main
 /// function with the number of this rank before it, if the job has several ranks); `{:#?}`
-/// shows the variant and its fields. [`source`](std::error::Error::source) returns what the sentence does not
-/// have: the causes of an error that another library has made ([`other`](Self::other)).
+/// shows the variant and its fields. [`source`](std::error::Error::source) returns what the
+/// sentence does not have: the causes of an error that another library has made
+/// ([`other`](Self::other)).
 #[non_exhaustive]
 pub enum Error {
     /// An operation was refused.

@@ -28,6 +28,7 @@ pub mod error;
 pub mod panic;
 pub mod inside;
 pub mod config;
+pub mod guest;
 mod deadline;
 mod cas_loop;
 pub mod lasting;

@@ -1,6 +1,6 @@
 //! An operation that has not begun, and one that is in flight.
 
-use super::status::{Busy, Status};
+use super::busy::Busy;
 use std::fmt;
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
@@ -18,6 +18,15 @@ pub struct Deferred<C: Begin> {
 #[must_use = "the result of an operation that is dropped is lost"]
 pub struct InFlight<C: Begin> {
     flight: C::Flight,
+}
+
+/// The state of an operation that has begun.
+#[must_use = "wait for the operation in flight, or drop it on purpose"]
+pub enum Status<C: Begin> {
+    /// The operation has ended inside the call.
+    Done(C::Output),
+    /// The operation is in flight.
+    Pending(InFlight<C>),
 }
 
 /// The future of an operation. It begins at the first poll. A future that is dropped
@@ -111,7 +120,7 @@ impl<C: Begin> Deferred<C> {
         match self.call.try_begin() {
             Ok(Begun::Done(output)) => Ok(Status::Done(output)),
             Ok(Begun::Pending(flight)) => Ok(Status::Pending(InFlight { flight })),
-            Err((call, why)) => Err(Busy::of(call, why)),
+            Err((call, why)) => Err(Busy { operation: Self { call }, why }),
         }
     }
 
@@ -136,6 +145,16 @@ impl<C: Begin> Deferred<C> {
         self.call
             .then(then)
             .map_err(|(call, then, why)| Busy { operation: (Self { call }, then), why })
+    }
+}
+
+impl<C: Begin> Status<C> {
+    /// The result; waits for it if the operation is in flight. Blocking.
+    pub fn wait(self) -> C::Output {
+        match self {
+            Self::Done(output) => output,
+            Self::Pending(in_flight) => in_flight.wait(),
+        }
     }
 }
 
@@ -216,6 +235,18 @@ impl<C: Begin> Future for Awaited<C> {
 
 // Nothing in it is pinned: the call is moved out, and the flight is `Unpin`.
 impl<C: Begin> Unpin for Awaited<C> {}
+
+impl<C: Begin> fmt::Debug for Status<C>
+where
+    C::Output: fmt::Debug,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Done(output) => f.debug_tuple("Done").field(output).finish(),
+            Self::Pending(in_flight) => f.debug_tuple("Pending").field(in_flight).finish(),
+        }
+    }
+}
 
 impl<C: Begin> fmt::Debug for Deferred<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

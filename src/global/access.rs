@@ -1,16 +1,22 @@
 //! Gets, puts and atomics that are complete when they return.
 //!
 //! ```text
-//!  near    hold the table (two stores of this worker) ─► load or store ─► release
-//!  remote  pin it (two atomics) ─► the operation, by the network ─► unpin
+//!  at hand  in the lookaside buffer ─► hold its slot (two stores) ─► load or store ─► release
+//!  near     look the address up, and hold the slot ─► load or store ─► release
+//!  remote   pin the slot (two atomics) ─► the operation, by the network ─► unpin
 //! ```
 //!
-//! Both cases share one path, so that the operation is compiled into its caller
-//! only once: the rare cases are out-of-line functions that return to this path.
+//! Only the first case is compiled into the caller. The others are out of line, and
+//! the second one makes the entry that the next access finds.
 
+use super::at_hand::UNKNOWN;
 use super::{Global, GlobalAddr, GlobalPtr};
-use crate::{AddrError, Plain, Remote, Word};
+use crate::ops::{bits_of, value_of, width_of};
+use crate::{AddrError, Plain, Remote, Word, ops};
+use std::mem::MaybeUninit;
+use tsumugi_core::backend::copy_bytes;
 use tsumugi_core::mem::{Agent, Need, RemoteAddr};
+use tsumugi_core::op::{Kind, Op};
 use tsumugi_gas::cache::HeldSlot;
 use tsumugi_runtime::service::global_memory::TableSearch;
 
@@ -31,7 +37,18 @@ impl Global {
     ///   cannot carry out the access.
     #[inline]
     pub fn get<T: Plain>(&self, from: GlobalPtr<T>) -> Result<T, AddrError<GlobalAddr>> {
-        self.with(from, 1, Need::Read, |from| self.runtime.get(from))
+        match const { width_of::<T>() } {
+            Some(width) => self.carry(from, Op::get_word(UNKNOWN, width)).map(value_of),
+            None => {
+                let mut value = MaybeUninit::<T>::uninit();
+                // SAFETY: `value` has room for a `T`; all bytes were written when this
+                // succeeds, and a `Plain` type has no invalid ones.
+                unsafe {
+                    self.load(from, value.as_mut_ptr(), 1)?;
+                    Ok(value.assume_init())
+                }
+            }
+        }
     }
 
     /// Writes `value` to `to`.
@@ -53,7 +70,10 @@ impl Global {
     ///   cannot carry out the access.
     #[inline]
     pub fn put<T: Plain>(&self, to: GlobalPtr<T>, value: T) -> Result<(), AddrError<GlobalAddr>> {
-        self.with(to, 1, Need::Write, |to| self.runtime.put(to, value))
+        match const { width_of::<T>() } {
+            Some(width) => self.carry(to, Op::put_word(UNKNOWN, width, bits_of(value))).map(drop),
+            None => self.put_slice(to, std::slice::from_ref(&value)),
+        }
     }
 
     /// Reads `into.len()` values from `from` on.
@@ -68,7 +88,9 @@ impl Global {
         from: GlobalPtr<T>,
         into: &mut [T],
     ) -> Result<(), AddrError<GlobalAddr>> {
-        self.with(from, into.len(), Need::Read, |from| self.runtime.get_slice(from, into))
+        // SAFETY: the slice is borrowed for as many values, and any bytes are values
+        // of a `Plain` type.
+        unsafe { self.load(from, into.as_mut_ptr(), into.len()) }
     }
 
     /// Writes all of `values` from `to` on.
@@ -83,7 +105,17 @@ impl Global {
         to: GlobalPtr<T>,
         values: &[T],
     ) -> Result<(), AddrError<GlobalAddr>> {
-        self.with(to, values.len(), Need::Write, |to| self.runtime.put_slice(to, values))
+        let bytes = ops::bytes_of(values);
+        let Some(memory) = self.at_hand::<0>(to.addr(), bytes.len() as u64, Need::Write) else {
+            return self.store_far(to.addr(), bytes);
+        };
+        // SAFETY: `at_hand` has found as many bytes. Other ranks may read them meanwhile;
+        // then each byte has the old or the new value.
+        unsafe { copy_bytes(bytes.as_ptr(), memory.at.as_ptr(), bytes.len()) };
+        if self.end_at_hand::<0>(memory) {
+            self.tick();
+        }
+        Ok(())
     }
 
     /// Adds `value`, wrapping, and returns the old value.
@@ -98,7 +130,7 @@ impl Global {
         at: GlobalPtr<T>,
         value: T,
     ) -> Result<T, AddrError<GlobalAddr>> {
-        self.with(at, 1, Need::Write, |at| self.runtime.fetch_add(at, value))
+        self.carry(at, Op::atomic(Kind::FetchAdd, UNKNOWN, value)).map(T::from_bits)
     }
 
     /// Keeps only the bits of `mask` and returns the old value.
@@ -113,7 +145,7 @@ impl Global {
         at: GlobalPtr<T>,
         mask: T,
     ) -> Result<T, AddrError<GlobalAddr>> {
-        self.with(at, 1, Need::Write, |at| self.runtime.fetch_and(at, mask))
+        self.carry(at, Op::atomic(Kind::FetchAnd, UNKNOWN, mask)).map(T::from_bits)
     }
 
     /// Sets the bits of `mask` and returns the old value.
@@ -124,7 +156,7 @@ impl Global {
     /// [`AddrError::PeerLost`] the word may have been changed.
     #[inline]
     pub fn fetch_or<T: Word>(&self, at: GlobalPtr<T>, mask: T) -> Result<T, AddrError<GlobalAddr>> {
-        self.with(at, 1, Need::Write, |at| self.runtime.fetch_or(at, mask))
+        self.carry(at, Op::atomic(Kind::FetchOr, UNKNOWN, mask)).map(T::from_bits)
     }
 
     /// Flips the bits of `mask` and returns the old value.
@@ -139,7 +171,7 @@ impl Global {
         at: GlobalPtr<T>,
         mask: T,
     ) -> Result<T, AddrError<GlobalAddr>> {
-        self.with(at, 1, Need::Write, |at| self.runtime.fetch_xor(at, mask))
+        self.carry(at, Op::atomic(Kind::FetchXor, UNKNOWN, mask)).map(T::from_bits)
     }
 
     /// Writes `value` and returns the old value.
@@ -150,7 +182,7 @@ impl Global {
     /// [`AddrError::PeerLost`] the word may have been changed.
     #[inline]
     pub fn swap<T: Word>(&self, at: GlobalPtr<T>, value: T) -> Result<T, AddrError<GlobalAddr>> {
-        self.with(at, 1, Need::Write, |at| self.runtime.swap(at, value))
+        self.carry(at, Op::atomic(Kind::Swap, UNKNOWN, value)).map(T::from_bits)
     }
 
     /// Writes `new` if the word is `expected`, and returns the old value: the swap
@@ -167,7 +199,7 @@ impl Global {
         expected: T,
         new: T,
     ) -> Result<T, AddrError<GlobalAddr>> {
-        self.with(at, 1, Need::Write, |at| self.runtime.compare_swap(at, expected, new))
+        self.carry(at, Op::compare_swap(UNKNOWN, expected, new)).map(T::from_bits)
     }
 
     /// Adds `value`, wrapping. Does not return the old value, as
@@ -179,7 +211,7 @@ impl Global {
     /// [`AddrError::PeerLost`] the word may have been changed.
     #[inline]
     pub fn add<T: Word>(&self, at: GlobalPtr<T>, value: T) -> Result<(), AddrError<GlobalAddr>> {
-        self.with(at, 1, Need::Write, |at| self.runtime.add(at, value))
+        self.carry(at, Op::atomic(Kind::FetchAdd, UNKNOWN, value)).map(drop)
     }
 
     /// Keeps only the bits of `mask`. Does not return the old value.
@@ -190,7 +222,7 @@ impl Global {
     /// [`AddrError::PeerLost`] the word may have been changed.
     #[inline]
     pub fn and<T: Word>(&self, at: GlobalPtr<T>, mask: T) -> Result<(), AddrError<GlobalAddr>> {
-        self.with(at, 1, Need::Write, |at| self.runtime.and(at, mask))
+        self.carry(at, Op::atomic(Kind::FetchAnd, UNKNOWN, mask)).map(drop)
     }
 
     /// Sets the bits of `mask`. Does not return the old value.
@@ -201,7 +233,7 @@ impl Global {
     /// [`AddrError::PeerLost`] the word may have been changed.
     #[inline]
     pub fn or<T: Word>(&self, at: GlobalPtr<T>, mask: T) -> Result<(), AddrError<GlobalAddr>> {
-        self.with(at, 1, Need::Write, |at| self.runtime.or(at, mask))
+        self.carry(at, Op::atomic(Kind::FetchOr, UNKNOWN, mask)).map(drop)
     }
 
     /// Flips the bits of `mask`. Does not return the old value.
@@ -212,12 +244,106 @@ impl Global {
     /// [`AddrError::PeerLost`] the word may have been changed.
     #[inline]
     pub fn xor<T: Word>(&self, at: GlobalPtr<T>, mask: T) -> Result<(), AddrError<GlobalAddr>> {
-        self.with(at, 1, Need::Write, |at| self.runtime.xor(at, mask))
+        self.carry(at, Op::atomic(Kind::FetchXor, UNKNOWN, mask)).map(drop)
+    }
+
+    /// Carries out an operation on the word at `at`; its remote end is not known yet.
+    #[inline(always)]
+    pub(super) fn carry<T: Plain>(
+        &self,
+        at: GlobalPtr<T>,
+        op: Op,
+    ) -> Result<u64, AddrError<GlobalAddr>> {
+        let addr = at.addr();
+        match self.try_word(addr, &op) {
+            Some(done) => {
+                if done.must_tick {
+                    self.tick();
+                }
+                Ok(done.old)
+            }
+            None => self.carry_far(addr, op),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn carry_far(&self, addr: GlobalAddr, op: Op) -> Result<u64, AddrError<GlobalAddr>> {
+        let need = if op.writes() { Need::Write } else { Need::Read };
+        let bytes = op.bytes();
+        if self.note(addr, bytes, need)
+            && let Some(done) = self.try_word(addr, &op)
+        {
+            if done.must_tick {
+                self.tick();
+            }
+            return Ok(done.old);
+        }
+        self.with(GlobalPtr::<u8>::new(addr), bytes as usize, need, |at| {
+            let mut op = op;
+            op.remote = at.addr();
+            self.runtime.handle().carry(&op)
+        })
+    }
+
+    /// Reads `count` values from `from` on.
+    ///
+    /// # Safety
+    ///
+    /// `into` is valid for a write of as many values, until this returns, and for ever
+    /// if it does not return because its ULT is cut off.
+    #[inline]
+    pub(super) unsafe fn load<T: Plain>(
+        &self,
+        from: GlobalPtr<T>,
+        into: *mut T,
+        count: usize,
+    ) -> Result<(), AddrError<GlobalAddr>> {
+        let addr = from.addr();
+        let bytes = bytes_of::<T>(addr, count)?;
+        let Some(memory) = self.at_hand::<0>(addr, bytes, Need::Read) else {
+            // SAFETY: the caller's.
+            return unsafe { self.load_far(addr, into.cast(), bytes as usize) };
+        };
+        // SAFETY: `at_hand` has found as many bytes; the caller's promise. Other ranks may
+        // change them meanwhile; then each byte is the old or the new one.
+        unsafe { copy_bytes(memory.at.as_ptr(), into.cast(), bytes as usize) };
+        if self.end_at_hand::<0>(memory) {
+            self.tick();
+        }
+        Ok(())
+    }
+
+    /// # Safety
+    ///
+    /// As of [`load`](Self::load), for as many bytes.
+    #[cold]
+    #[inline(never)]
+    unsafe fn load_far(
+        &self,
+        addr: GlobalAddr,
+        into: *mut u8,
+        bytes: usize,
+    ) -> Result<(), AddrError<GlobalAddr>> {
+        self.note(addr, bytes as u64, Need::Read);
+        self.with(GlobalPtr::<u8>::new(addr), bytes, Need::Read, |from| {
+            // SAFETY: the caller's.
+            unsafe { self.runtime.handle().load(from.addr(), into, bytes) }
+        })
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn store_far(&self, addr: GlobalAddr, bytes: &[u8]) -> Result<(), AddrError<GlobalAddr>> {
+        self.note(addr, bytes.len() as u64, Need::Write);
+        self.with(GlobalPtr::<u8>::new(addr), bytes.len(), Need::Write, |to| {
+            self.runtime.handle().store(to.addr(), bytes)
+        })
     }
 
     /// Calls `call` with the remote address behind a global address; the table that
     /// it comes from stays in the cache during the call.
-    #[inline(always)]
+    #[inline]
     pub(super) fn with<T: Plain, R>(
         &self,
         at: GlobalPtr<T>,
@@ -237,17 +363,17 @@ impl Global {
         result.map_err(|error| refused(error, addr))
     }
 
-    /// Holds the table of an address from this worker's hazard pointers, if
+    /// Holds the table of an address from this thread's hazard pointers, if
     /// the table is in the cache and the access ends before the worker does
     /// anything else.
-    #[inline(always)]
+    #[inline]
     fn try_hazard(&self, addr: GlobalAddr, bytes: u64, need: Need) -> Option<HeldAddr> {
         if self.flies && self.may_fly(addr) {
             return None;
         }
-        let worker = self.runtime.ults().worker()?;
-        let held = self.cache.try_hold::<0>(worker, addr, bytes, need)?;
-        let held = HeldAddr { remote: held.target.remote, by: HeldBy::Worker(worker, held.slot) };
+        let seat = self.seat()?;
+        let held = self.cache.try_hold::<0>(seat, addr, bytes, need)?;
+        let held = HeldAddr { remote: held.target.remote, by: HeldBy::Seat(seat, held.slot) };
         if self.flies && held.is_devices() {
             self.let_go::<0>(held.by);
             return None;
@@ -257,8 +383,8 @@ impl Global {
 
     /// Holds or pins the table in all other cases: if the table is not in the
     /// cache, it is fetched, after which the caller may be on another worker; if
-    /// the operation may still be in progress on the network, or if the thread is
-    /// no worker, the table is pinned.
+    /// the operation may still be in progress on the network, or if the thread has
+    /// no seat, the table is pinned.
     #[cold]
     #[inline(never)]
     fn hold(
@@ -270,11 +396,11 @@ impl Global {
         self.driver.tell_of_miss(addr);
         let (mut search, mut flies) = (TableSearch::default(), self.flies && self.may_fly(addr));
         loop {
-            let worker = self.runtime.ults().worker();
-            let miss = match worker.filter(|_| !flies) {
-                Some(worker) => match self.cache.hold::<0>(worker, addr, bytes, need) {
+            let seat = self.seat();
+            let miss = match seat.filter(|_| !flies) {
+                Some(seat) => match self.cache.hold::<0>(seat, addr, bytes, need) {
                     Ok(held) => {
-                        let by = HeldBy::Worker(worker, held.slot);
+                        let by = HeldBy::Seat(seat, held.slot);
                         let held = HeldAddr { remote: held.target.remote, by };
                         if !held.is_devices() {
                             return Ok(held);
@@ -302,8 +428,8 @@ impl Global {
     #[inline(always)]
     pub(super) fn let_go<const HAZARD: usize>(&self, by: HeldBy) {
         match by {
-            HeldBy::Worker(worker, slot) => {
-                if self.cache.release::<HAZARD>(worker, slot) {
+            HeldBy::Seat(seat, slot) => {
+                if self.cache.release::<HAZARD>(seat, slot) {
                     self.driver.tick();
                 }
             }
@@ -321,7 +447,7 @@ impl Global {
 
     /// Whether an access may still be in progress after it was begun.
     #[inline]
-    fn may_fly(&self, addr: GlobalAddr) -> bool {
+    pub(super) fn may_fly(&self, addr: GlobalAddr) -> bool {
         self.runtime.handle().queue().is_some() || !self.is_near(addr)
     }
 
@@ -350,9 +476,9 @@ impl HeldAddr {
     }
 }
 
-/// The kind of hold: a hazard pointer of a worker, or a pin.
+/// The kind of hold: a hazard pointer of a seat, or a pin.
 pub(super) enum HeldBy {
-    Worker(usize, HeldSlot),
+    Seat(usize, HeldSlot),
     Pin(Option<u32>),
 }
 

@@ -3,7 +3,7 @@
 use super::access::{HeldAddr, HeldBy, bytes_of, refused};
 use super::{Copy, Global, GlobalAddr, GlobalPtr};
 use crate::{AddrError, Plain};
-use tsumugi_core::backend::{LoadStore, load_bytes};
+use tsumugi_core::backend::{LoadStore, copy_bytes, load_bytes};
 use tsumugi_core::mem::{Need, RemoteAddr};
 use tsumugi_gas::cache::Miss;
 use tsumugi_runtime::service::global_memory::TableSearch;
@@ -31,22 +31,65 @@ impl Global {
     ) -> Result<(), AddrError<GlobalAddr>> {
         let (dst, src) = (dst.addr(), src.addr());
         let bytes = bytes_of::<T>(dst, count)?;
+        match self.try_copy(dst, src, bytes) {
+            true => Ok(()),
+            false => self.copy_far(dst, src, bytes),
+        }
+    }
+
+    /// Copies, if both ends are memory of this node that is at hand; false if nothing
+    /// was copied. Never waits, so the caller may be a ULT that must not be suspended.
+    #[inline(always)]
+    #[doc(hidden)]
+    pub fn try_copy(&self, dst: GlobalAddr, src: GlobalAddr, bytes: u64) -> bool {
+        let Some(from) = self.at_hand::<0>(src, bytes, Need::Read) else { return false };
+        let to = self.at_hand::<1>(dst, bytes, Need::Write);
+        if let Some(to) = &to {
+            // SAFETY: both ends were found for `bytes` bytes. Other ranks may change
+            // them meanwhile; then each byte has the old or the new value.
+            unsafe { copy_bytes(from.at.as_ptr(), to.at.as_ptr(), bytes as usize) }
+        }
+        let is_copied = to.is_some();
+        let mut must_tick = self.end_at_hand::<0>(from);
+        if let Some(to) = to {
+            must_tick |= self.end_at_hand::<1>(to);
+        }
+        if must_tick {
+            self.tick();
+        }
+        is_copied
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn copy_far(
+        &self,
+        dst: GlobalAddr,
+        src: GlobalAddr,
+        bytes: u64,
+    ) -> Result<(), AddrError<GlobalAddr>> {
+        if self.note(src, bytes, Need::Read)
+            && self.note(dst, bytes, Need::Write)
+            && self.try_copy(dst, src, bytes)
+        {
+            return Ok(());
+        }
         if !self.is_by_caller(dst, src) {
             return self.begin(Copy::new(dst, src, bytes)).wait().map(drop);
         }
         let (mut search, mut search_dst) = (TableSearch::default(), TableSearch::default());
         let (from, to) = loop {
-            // Both holds are taken by the same worker, with its two hazard
+            // Both holds are taken by the same seat, with its two hazard
             // pointers.
-            let worker = self.runtime.ults().worker();
-            let from = match self.grip::<0>(worker, src, bytes, Need::Read) {
+            let seat = self.seat();
+            let from = match self.grip::<0>(seat, src, bytes, Need::Read) {
                 Ok(from) => from,
                 Err(miss) => {
                     self.driver.bring(src, miss, &mut search)?;
                     continue;
                 }
             };
-            match self.grip::<1>(worker, dst, bytes, Need::Write) {
+            match self.grip::<1>(seat, dst, bytes, Need::Write) {
                 Ok(to) => break (from, to),
                 Err(miss) => {
                     // The first hold is released before the wait for the second
@@ -74,19 +117,18 @@ impl Global {
         self.is_near(dst) && self.is_near(src)
     }
 
-    /// Holds a table with one hazard pointer of a worker, or pins it.
-    #[inline(always)]
+    /// Holds a table with one hazard pointer of a seat, or pins it.
     fn grip<const HAZARD: usize>(
         &self,
-        worker: Option<usize>,
+        seat: Option<usize>,
         addr: GlobalAddr,
         bytes: u64,
         need: Need,
     ) -> Result<HeldAddr, Miss> {
-        Ok(match worker {
-            Some(worker) => {
-                let held = self.cache.hold::<HAZARD>(worker, addr, bytes, need)?;
-                HeldAddr { remote: held.target.remote, by: HeldBy::Worker(worker, held.slot) }
+        Ok(match seat {
+            Some(seat) => {
+                let held = self.cache.hold::<HAZARD>(seat, addr, bytes, need)?;
+                HeldAddr { remote: held.target.remote, by: HeldBy::Seat(seat, held.slot) }
             }
             None => {
                 let pinned = self.cache.pin(addr, bytes, need)?;

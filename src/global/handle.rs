@@ -7,7 +7,7 @@ use tsumugi_core::mem::RegionKey;
 use tsumugi_gas::address::{AddressParts, GlobalAddr, GlobalPtr, STARTER, Split};
 use tsumugi_gas::cache::TableCache;
 use tsumugi_runtime::net::Transport;
-use tsumugi_runtime::service::global_memory::GlobalDriver;
+use tsumugi_runtime::service::global_memory::{GlobalDriver, Lookaside};
 
 /// The global memory, as one rank accesses it. This is a handle: cheap to clone and
 /// to send to other threads of the rank.
@@ -16,6 +16,7 @@ pub struct Global {
     pub(super) runtime: Runtime,
     pub(super) driver: Arc<GlobalDriver>,
     pub(super) cache: TableCache<'static>,
+    pub(super) lookaside: Lookaside,
     /// Whether an operation may still be in progress on the network after its
     /// lookup.
     pub(super) flies: bool,
@@ -50,7 +51,8 @@ impl Runtime {
         };
         let flies = self.handle().queue().is_some() || self.handle().net().is_some();
         let (driver, cache) = (driver.clone(), driver.cache());
-        Ok(Global { runtime: self.clone(), driver, cache, flies, color })
+        let lookaside = driver.lookaside();
+        Ok(Global { runtime: self.clone(), driver, cache, lookaside, flies, color })
     }
 
     fn open_global(&self, colors: u32) -> Result<&Arc<GlobalDriver>, Error> {

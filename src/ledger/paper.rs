@@ -28,8 +28,9 @@ impl Ledger {
     /// All memory that a rank of a job of `ranks` ranks has before any traffic,
     /// with the global memory open and room for 1,024 tables of other ranks; the
     /// last line is the sum. All nodes have the same number of ranks. The lane of a
-    /// rank to itself, the landing buffers, and the operations that no engine carries out
-    /// are touched on first use: they are counted with [the traffic](Self::in_use).
+    /// rank to itself, the landing buffers, the lookaside buffers, and the operations that
+    /// no engine carries out are touched on first use: they are counted with [the
+    /// traffic](Self::in_use).
     pub fn beside_paper(&self, ranks: u64) -> Vec<Beside> {
         let of = |names: &[&str]| {
             let is_it = |table: &&Table| names.contains(&table.name) || names.contains(&table.part);
@@ -68,11 +69,11 @@ impl Ledger {
         let met = (calls.rank_bytes + calls.net_lane_bytes) as u64;
         // Lanes for calls are allocated in blocks of several ranks.
         let blocks = peers.next_multiple_of(u64::from(BLOCK_PEERS));
-        let global = total + peers * net::PEER_BYTES as u64;
         let later = |name| {
             let own = self.tables.iter().filter(|table| table.name == name);
             own.map(|table| table.shared_bytes(ranks)).sum::<u64>()
         };
+        let global = total + peers * net::PEER_BYTES as u64 + later(tables::LOOKASIDE);
         let calls = global + blocks * met + later(tables::LANDINGS);
         let (peer, all, _) = messages::net_footprint(few);
         let messages = calls + peers * peer as u64 + all as u64 + later(tables::OWN_LANE);

@@ -8,6 +8,7 @@ use tsumugi_gas::page;
 use tsumugi_pvas::partition::{ControlBlock, PartitionShape};
 use tsumugi_pvas::space::windows_bytes;
 use tsumugi_pvas::{Direct, Nodes};
+use tsumugi_runtime::guest::GUESTS;
 use tsumugi_runtime::host_operations::HOST_BYTES;
 use tsumugi_runtime::net;
 use tsumugi_runtime::node::RankNode;
@@ -125,7 +126,10 @@ impl Ledger {
             },
             Table { part: "environment", name: FILES, fixed_bytes: 0, growth: Growth::Numbers },
         ]);
-        tables.push(table(GLOBAL, SEATS, chosen.workers.saturating_mul(global_memory::SEAT_BYTES)));
+        let seats = chosen.workers.saturating_add(GUESTS);
+        tables.push(table(GLOBAL, SEATS, seats.saturating_mul(global_memory::SEAT_BYTES)));
+        let lookaside = seats.saturating_mul(global_memory::LOOKASIDE_BYTES);
+        tables.push(table(GLOBAL, LOOKASIDE, lookaside));
         let global = global_memory::footprint(1).enumerate();
         tables.extend(global.map(|(index, (name, _))| Table {
             part: GLOBAL,
@@ -242,10 +246,11 @@ pub(super) const REGIONS: &str = "regions, operations, packets";
 /// known.
 pub(super) const NODES: &str = "the node of each rank";
 pub(super) const FILES: &str = "descriptor numbers of the memory files";
-pub(super) const SEATS: &str = "hazard pointers of the workers";
+pub(super) const SEATS: &str = "hazard pointers of threads";
 /// Exists only at a node's first rank.
 pub(super) const HEARTBEATS: &str = "heartbeats, host names (only at a node's first rank)";
 pub(super) const CALL_TABLES: &str = "calls, staging cells, operations";
+pub(super) const LOOKASIDE: &str = "lookaside buffers of threads (from their first use on)";
 pub(super) const OWN_LANE: &str = "lane to itself (from its first use on)";
 /// Takes memory from the first such operation on.
 pub(super) const HOST_OPERATIONS: &str =
@@ -315,16 +320,17 @@ mod tests {
             let total = lines.iter().find(|line| line.name == "total").unwrap().bytes;
             assert!(total <= Ledger::BARS[0], "{total} bytes at {ranks} ranks");
             let all: u64 = ledger.tables.iter().map(|table| table.shared_bytes(ranks)).sum();
-            let later = ledger
-                .tables
-                .iter()
-                .filter(|table| [LANDINGS, OWN_LANE, HOST_OPERATIONS].contains(&table.name));
-            let later: u64 = later.map(|table| table.shared_bytes(ranks)).sum();
+            let all_of = |names: &[&str]| -> u64 {
+                let tables = ledger.tables.iter().filter(|table| names.contains(&table.name));
+                tables.map(|table| table.shared_bytes(ranks)).sum()
+            };
+            let later = all_of(&[LANDINGS, OWN_LANE, HOST_OPERATIONS, LOOKASIDE]);
             assert_eq!(total, all - later, "nothing is left out, and nothing counted twice");
             let used = ledger.in_use(ranks, 1024);
             let traffic = ledger.in_use(ranks, 0)[2].bytes;
             assert!(traffic >= total + later, "{traffic}: the tables for traffic are in use");
-            assert_eq!(used[0].bytes, total + 1024.min(ranks - 1) * net::PEER_BYTES as u64);
+            let global = total + all_of(&[LOOKASIDE]);
+            assert_eq!(used[0].bytes, global + 1024.min(ranks - 1) * net::PEER_BYTES as u64);
             for used in &used {
                 assert!(used.bytes <= Ledger::BARS[1], "{used:?} at {ranks} ranks");
             }

@@ -10,7 +10,7 @@ use crate::sched::current;
 use crate::sched::shared::SchedulerShared;
 use crate::sched::worker::Worker;
 use crate::slab::TaskSlot;
-use crate::task::{SuspendRequest, Traits};
+use crate::task::Traits;
 use alloc::boxed::Box;
 use core::fmt;
 use core::future::Future;
@@ -417,7 +417,7 @@ where
             worker.note_spawned(slot);
             // SAFETY: we run as this ULT. After the call the worker may be another
             // one.
-            unsafe { parent.as_ref().ask(SuspendRequest::RunFirst(slot)) }
+            unsafe { worker.run_first(parent, slot) }
         }
         _ => worker.spawned_with_traits(slot),
     }

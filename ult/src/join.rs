@@ -242,7 +242,7 @@ impl<T> JoinHandle<T> {
 
     /// Takes the result of a ULT that has ended.
     #[inline(always)]
-    fn take(self) -> UltOutcome<T> {
+    pub(crate) fn take(self) -> UltOutcome<T> {
         // SAFETY: the ULT has ended, the handle is used up, and `T` is the type it
         // was made for.
         let outcome = unsafe { self.slot.as_ref().take_result() };

@@ -121,6 +121,7 @@ mod token;
 mod task;
 mod slab;
 mod sched;
+mod enter;
 mod footprint;
 #[cfg(all(feature = "std", not(tsumugi_loom)))]
 mod foreign;
@@ -132,6 +133,7 @@ mod no_suspend;
 mod future;
 mod join;
 mod builder;
+pub mod call;
 mod key;
 pub mod sync;
 mod scope;
@@ -158,6 +160,7 @@ pub use area::{StackArea, StackError};
 pub use awake::count_while_awake;
 pub use builder::{Builder, Order, SpawnError, spawn, spawn_future};
 pub use check::SuspensionCheck;
+pub use enter::Entered;
 pub use footprint::{Footprint, footprint};
 #[cfg(all(feature = "std", not(tsumugi_loom)))]
 pub use foreign::{Crowded, FOREIGN_MAX, Registration, register};
@@ -179,7 +182,7 @@ pub use overflow::Origin;
 pub use park::{Here, Unparker, on_os_stack, park, unparker};
 pub use sched::{
     Config, NoProgress, Progress, Scheduler, Spawner, StartError, UltId, UltInfo, assert_may_block,
-    callback, id, in_callback, name, rank,
+    callback, id, in_callback, name, rank, worker,
 };
 pub use scope::{Scope, ScopedJoinHandle, scope};
 pub use stack::{Guards, Unguarded};

@@ -12,8 +12,11 @@ use core::cell::Cell;
 use core::ptr;
 use tsumugi_core::sync::UnsafeCell;
 
-/// The values of one ULT or thread.
-pub(crate) struct Locals(Vec<LocalEntry>);
+/// The values of one ULT or thread. The first of them needs no array.
+pub(crate) struct Locals {
+    first: Option<LocalEntry>,
+    more: Vec<LocalEntry>,
+}
 
 struct LocalEntry {
     key: LocalPlace,
@@ -51,11 +54,15 @@ impl Locals {
         // SAFETY: as above, and `init`, which may use `home`, has returned.
         let locals = unsafe {
             if (*home).is_null() {
-                *home = Box::into_raw(Box::new(Self(Vec::new())));
+                *home = Box::into_raw(Box::new(Self { first: None, more: Vec::new() }));
             }
             &mut **home
         };
-        locals.0.push(LocalEntry { key, value: value.cast(), drop: drop_box::<T> });
+        let entry = LocalEntry { key, value: value.cast(), drop: drop_box::<T> };
+        match &mut locals.first {
+            first @ None => *first = Some(entry),
+            Some(_) => locals.more.push(entry),
+        }
         value
     }
 
@@ -77,7 +84,8 @@ impl Locals {
 
     /// A value of the key's type.
     fn get(&self, key: LocalPlace) -> Option<*mut ()> {
-        self.0.iter().find(|entry| entry.key == key).map(|entry| entry.value)
+        let mut entries = self.first.iter().chain(&self.more);
+        entries.find(|entry| entry.key == key).map(|entry| entry.value)
     }
 
     /// Drops all values, for a test that has made them.
@@ -114,7 +122,8 @@ unsafe fn drop_all(home: *mut *mut Locals) {
         }
         // SAFETY: the pointer comes from `Box::into_raw` in `find`.
         let locals = unsafe { Box::from_raw(locals) };
-        for entry in locals.0.into_iter().rev() {
+        let Locals { first, more } = *locals;
+        for entry in first.into_iter().chain(more).rev() {
             // SAFETY: the value has the type that `drop` was made for, and is dropped
             // once. A panic of a destructor ends here, so that the other values are
             // dropped too.

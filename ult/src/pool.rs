@@ -50,6 +50,22 @@ impl<T> WorkerCache<T> {
         self.0.pop().or_else(|| self.refill(depot))
     }
 
+    /// Takes an object that is in the cache.
+    #[inline(always)]
+    pub(crate) fn take_cached(&mut self) -> Option<T> {
+        self.0.pop()
+    }
+
+    /// Puts an object into the cache; returns it if the cache is full.
+    #[inline(always)]
+    pub(crate) fn put_cached(&mut self, item: T) -> Option<T> {
+        if self.0.len() == 2 * BATCH {
+            return Some(item);
+        }
+        self.0.push(item);
+        None
+    }
+
     #[inline]
     pub(crate) fn put(&mut self, item: T, depot: &Depot<T>) {
         if self.0.len() == 2 * BATCH {

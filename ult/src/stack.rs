@@ -43,7 +43,7 @@ pub use guards::{Guards, Unguarded};
 pub(crate) use head::{StackHead, stack_pointer};
 pub(crate) use owned::Stack;
 pub(crate) use supply::Stacks;
-pub(crate) use switch::{Left, ResumeLink, Saved};
+pub(crate) use switch::{ENTERS, Left, Lives, ResumeLink, Saved};
 
 #[cfg(all(test, not(tsumugi_loom)))]
 mod tests;

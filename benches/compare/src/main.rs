@@ -5,7 +5,9 @@
 //! | `compare ult [--quick] [--only NAME] ...` | `tsumugi bench ult` | other systems of threads |
 //! | `compare message [--quick] [--only NAME] ...` | `tsumugi bench message` | MPICH, Open MPI, UCX |
 //! | `compare lock [--quick] [--only NAME] ...` | `tsumugi bench lock` | windows of MPICH and Open MPI |
+//! | `compare c [--quick] [--only NAME] ...` | | programs in C with MassiveThreads |
 
+mod c;
 mod message;
 mod peers;
 
@@ -13,8 +15,10 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1);
-    if let Some(figure @ ("message" | "lock")) = args.next().as_deref() {
-        return message::compare(figure, args);
+    match args.next().as_deref() {
+        Some(figure @ ("message" | "lock")) => return message::compare(figure, args),
+        Some("c") => return c::compare(args),
+        _ => {}
     }
     tsumugi_cli::compare(&peers::ULT)
 }

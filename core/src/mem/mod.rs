@@ -19,6 +19,7 @@ mod rank;
 mod plain;
 mod addr;
 mod addr_error;
+mod region_view;
 mod region;
 
 pub use addr::{Agent, LocalAddr, Overflow, RegionKey, Remote, RemoteAddr};
@@ -26,6 +27,7 @@ pub use addr_error::AddrError;
 pub use plain::{Plain, Width, Word};
 pub use rank::{LocalRank, PeerIndex, Rank};
 pub use region::{Access, Need, Region, RegionTable, RegisterError};
+pub use region_view::RegionView;
 
 use core::alloc::Layout;
 use core::ptr::NonNull;

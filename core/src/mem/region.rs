@@ -16,7 +16,7 @@
 //!
 //! Progress: `resolve` is wait-free, `register` and `unregister` are lock-free.
 
-use super::{AddrError, Agent, Rank, RegionKey, RemoteAddr};
+use super::{AddrError, Agent, Rank, RegionKey, RegionView, RemoteAddr};
 use crate::mutate;
 use crate::sync::{AtomicU32, AtomicU64, Ordering, fence};
 use core::fmt;
@@ -357,6 +357,25 @@ impl<const N: usize> RegionTable<N> {
         // SAFETY: `publish` stored the address of a NonNull, and an offset within
         // the region does not wrap.
         Ok(unsafe { NonNull::new_unchecked((base + addr.offset) as *mut u8) })
+    }
+
+    /// Looks up a region; `None` if none is registered under the key. Wait-free.
+    pub fn view(&self, key: RegionKey) -> Option<RegionView<'_>> {
+        let slot = self.slots.get(key.index())?;
+        let life = key.life();
+        // Acquire: pairs with the Release store in `publish`.
+        let before = slot.live.load(Ordering::Acquire);
+        let base = slot.base.load(Ordering::Relaxed);
+        let bytes = slot.bytes.load(Ordering::Relaxed);
+        let access = slot.access.load(Ordering::Relaxed);
+        // Acquire: pairs with the Release fence in `publish`.
+        fence(Ordering::Acquire);
+        let after = slot.live.load(Ordering::Relaxed);
+        if before != life || after != life || life == 0 {
+            return None;
+        }
+        let base = NonNull::new(base as *mut u8)?;
+        Some(RegionView { base, bytes, access, life, live: &slot.live })
     }
 
     #[cold]

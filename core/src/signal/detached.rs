@@ -13,7 +13,7 @@
 //!     └──► GAVE_UP ── a drainer ──► LEFT: over
 //! ```
 
-use super::{LEFT, PARKED, ParkedWaiter, ParkingLot, Until, WOKEN, Waiters, look};
+use super::parking_lot::{LEFT, PARKED, ParkedWaiter, ParkingLot, Until, WOKEN, Waiters, look};
 use crate::mem::AddrError;
 use crate::mutate;
 use crate::sync::{AtomicU32, AtomicU64, Ordering, UnsafeCell};

@@ -48,6 +48,24 @@ pub struct HeldTarget {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeldSlot(u32);
 
+/// A slot, and the table that it had: what a thread keeps of a lookup so as to
+/// [hold it again](TableCache::hold_again).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeptSlot {
+    slot: u32,
+    word: u64,
+}
+
+/// A slot that a worker holds again. Its table stays until the
+/// [end](TableCache::end_hold).
+#[derive(Clone, Copy, Debug)]
+#[must_use = "a hold that does not end keeps its table"]
+pub struct HeldAgain<'m> {
+    worker: usize,
+    /// `None` for starter memory.
+    slot: Option<&'m CacheSlot>,
+}
+
 /// A target. Its table stays until the slot is [unpinned](TableCache::unpin).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a slot that is not unpinned keeps its table"]
@@ -150,9 +168,27 @@ impl<'m> TableCache<'m> {
         bytes: u64,
         need: Need,
     ) -> Option<HeldTarget> {
+        self.hold_keeping::<HAZARD>(worker, addr, bytes, need).map(|(held, _)| held)
+    }
+
+    /// Looks up an address like [`try_hold`](Self::try_hold), and returns what is needed
+    /// to hold the same slot again.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such worker.
+    #[inline(always)]
+    pub fn hold_keeping<const HAZARD: usize>(
+        &self,
+        worker: usize,
+        addr: GlobalAddr,
+        bytes: u64,
+        need: Need,
+    ) -> Option<(HeldTarget, KeptSlot)> {
         if self.split.region(addr) == STARTER {
             let target = self.target(addr, bytes, need, self.starter, SlotWord(0))?;
-            return Some(HeldTarget { target, slot: HeldSlot(u32::MAX) });
+            let kept = KeptSlot { slot: u32::MAX, word: 0 };
+            return Some((HeldTarget { target, slot: HeldSlot(u32::MAX) }, kept));
         }
         let (slot, word) = self.find(addr)?;
         self.hazards.take::<HAZARD>(worker, slot as u32);
@@ -163,10 +199,49 @@ impl<'m> TableCache<'m> {
         if mutate!("gas_no_second_look": after == word => true)
             && let Some(target) = self.target(addr, bytes, need, entry, word)
         {
-            return Some(HeldTarget { target, slot: HeldSlot(slot as u32) });
+            let kept = KeptSlot { slot: slot as u32, word: word.0 };
+            return Some((HeldTarget { target, slot: HeldSlot(slot as u32) }, kept));
         }
         self.hazards.leave::<HAZARD>(worker);
         None
+    }
+
+    /// Holds a slot that an earlier lookup has held, if it has the same copy of the same
+    /// table; then that lookup would find the same target now. Otherwise nothing is
+    /// held, and the machine may [have waited](Self::is_waited_for). The rest is as for
+    /// [`try_hold`](Self::try_hold); [`end_hold`](Self::end_hold) ends the access.
+    /// Wait-free.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such worker.
+    #[inline(always)]
+    pub fn hold_again<const HAZARD: usize>(
+        &self,
+        worker: usize,
+        kept: KeptSlot,
+    ) -> Option<HeldAgain<'m>> {
+        // Starter memory needs no hazard pointer.
+        let Some(slot) = self.slots.get(kept.slot as usize) else {
+            return Some(HeldAgain { worker, slot: None });
+        };
+        self.hazards.take::<HAZARD>(worker, kept.slot);
+        // Acquire: pairs with the Release in `Fetcher::publish`, as in `find`.
+        let word = slot.word.load(Ordering::Acquire);
+        if mutate!("gas_kept_unchecked": word == kept.word => true) {
+            return Some(HeldAgain { worker, slot: Some(slot) });
+        }
+        self.hazards.leave::<HAZARD>(worker);
+        None
+    }
+
+    /// Ends an access that [`hold_again`](Self::hold_again) has begun, as
+    /// [`release`](Self::release) does. Wait-free.
+    #[inline(always)]
+    pub fn end_hold<const HAZARD: usize>(&self, held: HeldAgain<'_>) -> bool {
+        let Some(slot) = held.slot else { return false };
+        self.hazards.leave::<HAZARD>(held.worker);
+        SlotWord(slot.word.load(Ordering::Relaxed)).state() == SlotState::Draining
     }
 
     /// Ends the access. True: the machine waits for that, and the caller must let it
@@ -377,6 +452,19 @@ impl<'m> TableCache<'m> {
             None => Miss::Refused(AddrError::Nowhere { addr }),
             Some(_) => Miss::NoTable,
         }
+    }
+}
+
+impl KeptSlot {
+    /// The slot that [`parts`](Self::parts) has taken apart.
+    #[inline(always)]
+    pub const fn from_parts(slot: u32, word: u64) -> Self {
+        Self { slot, word }
+    }
+
+    /// Two words, for a caller that keeps them apart.
+    pub const fn parts(self) -> (u32, u64) {
+        (self.slot, self.word)
     }
 }
 

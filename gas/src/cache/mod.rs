@@ -35,5 +35,7 @@ pub use fetch::{Fetch, TableWanted};
 pub(crate) use fetch::{FetchStep, Fetcher};
 pub(crate) use hazard::HazardDomain;
 pub use hazard::{HAZARDS, HazardPointers};
-pub use lookup::{HeldSlot, HeldTarget, Miss, Pinned, ResolvedAddr, TableCache};
+pub use lookup::{
+    HeldAgain, HeldSlot, HeldTarget, KeptSlot, Miss, Pinned, ResolvedAddr, TableCache,
+};
 pub use slot::CacheSlot;

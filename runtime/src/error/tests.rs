@@ -15,7 +15,7 @@ use tsumugi_gas::container::ContainerError;
 use tsumugi_gas::heap::HeapError;
 use tsumugi_gas::order::Full;
 use tsumugi_gas::table::NameError;
-use tsumugi_pvas::config::{ConfigError, ValueKind};
+use tsumugi_pvas::config::ConfigError;
 use tsumugi_pvas::{AttachError, LaunchError, SpaceError};
 use tsumugi_ult::sync::channel::{RecvError, SendError as ChannelSendError, SendWithinError};
 use tsumugi_ult::{Scheduler, SpawnError, StackArea, StartError, spawn};
@@ -51,7 +51,7 @@ fn joined() -> tsumugi_ult::JoinError {
 fn all() -> Vec<(&'static str, Error)> {
     let wrong = ConfigError::OutOfBounds {
         name: "TSUMUGI_X",
-        kind: ValueKind::Number,
+        kind: tsumugi_pvas::config::ValueKind::Number,
         value: 0,
         min: 1,
         max: 9,

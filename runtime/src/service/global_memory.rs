@@ -12,6 +12,7 @@
 //! | file | content |
 //! |---|---|
 //! | `control` | the addresses of the other ranks' control regions |
+//! | `lookaside` | where the regions that a worker has used last lie |
 //! | `driver` | the machine under its lock, and the work that it issues |
 //! | `open` | operations that were begun and have not been waited for |
 //! | `begin` | how callers begin operations and wait for them |
@@ -31,9 +32,11 @@
 mod begin;
 mod control;
 mod driver;
+mod lookaside;
 mod open;
 mod post;
 mod tables;
 
 pub use driver::{GlobalDriver, RetiredMemory, SEAT_BYTES, footprint};
+pub use lookaside::{LOOKASIDE_BYTES, Lookaside, NearMemory, seat_of_guest, seat_of_worker};
 pub use open::TableSearch;

@@ -3,7 +3,10 @@
 
 mod library;
 
-use library::{build, compile, compile_names, exports, header, on_two_nodes, root, source};
+use library::{
+    build, compile, compile_cpp, compile_names, exports, header, on_two_nodes, root, source,
+};
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
@@ -12,12 +15,20 @@ use tsumugi::pvas::Launch;
 const SIGABRT: i32 = 6;
 
 /// The sources of the header, in its order.
-const SOURCES: [&str; 22] = [
+const SOURCES: [&str; 30] = [
+    "version",
     "code",
     "scheduler",
     "thread",
+    "worker",
     "park",
     "lock",
+    "rwlock",
+    "semaphore",
+    "latch",
+    "meeting",
+    "once",
+    "full",
     "key",
     "wait",
     "job",
@@ -45,12 +56,7 @@ fn the_header_matches_the_sources() {
 /// What a package exports is in the library even where nothing of this one uses it.
 #[test]
 fn both_libraries_have_the_functions_of_both_headers() {
-    let files = ["capi", "acp"].map(|package| fs::read_dir(root().join(package).join("src")));
-    let names: Vec<String> = files
-        .into_iter()
-        .flat_map(Result::unwrap)
-        .flat_map(|file| exports(&fs::read_to_string(file.unwrap().path()).unwrap()))
-        .collect();
+    let names = all_exports();
     for header in ["tsumugi", "acp"] {
         let begin = format!("{header}_");
         assert!(names.iter().any(|name| name.starts_with(&begin)), "none of {header}.h");
@@ -66,7 +72,7 @@ fn both_libraries_have_the_functions_of_both_headers() {
 #[test]
 fn c_programs_run_on_the_library() {
     let library = build();
-    for program in ["main", "threads", "argobots", "order"] {
+    for program in ["main", "threads", "argobots", "order", "sync"] {
         for link in ["libtsumugi.so", "libtsumugi.a"] {
             let ran = Command::new(compile(&library, program, link)).output().unwrap();
             let said = String::from_utf8_lossy(&ran.stdout);
@@ -82,6 +88,19 @@ fn c_programs_run_on_the_library() {
     let complained = String::from_utf8_lossy(&ran.stderr);
     assert_eq!(ran.status.signal(), Some(SIGABRT), "{complained}");
     assert!(complained.contains("cannot end on a ULT of its own"), "{complained}");
+}
+
+/// The list of the symbols that an installed library has is that of the sources. A
+/// function that goes, or comes unnoticed, breaks programs that were linked before.
+#[test]
+fn the_list_of_symbols_is_that_of_the_sources() {
+    let list = fs::read_to_string(root().join("capi/install/tsumugi.map")).unwrap();
+    let names = list.lines().filter_map(|line| line.strip_prefix("    ")?.strip_suffix(';'));
+    let listed: BTreeSet<_> = names.filter(|name| *name != "*").map(str::to_owned).collect();
+    let here: BTreeSet<_> = all_exports().into_iter().collect();
+    let (gone, new) = (listed.difference(&here), here.difference(&listed));
+    let (gone, new): (Vec<_>, Vec<_>) = (gone.collect(), new.collect());
+    assert!(gone.is_empty() && new.is_empty(), "listed, but gone: {gone:?}; not listed: {new:?}");
 }
 
 /// C programs access the memory of all ranks, from their main threads and from ULTs.
@@ -103,6 +122,16 @@ fn c_programs_are_ranks_of_a_job() {
 }
 
 #[test]
+fn every_function_of_synchronization_is_called_by_the_program() {
+    let program = fs::read_to_string(root().join("tests/foreign/sync.c")).unwrap();
+    for name in ["worker", "rwlock", "semaphore", "latch", "meeting", "once", "full"] {
+        for exported in exports(&source("capi", name)) {
+            assert!(program.contains(&format!("{exported}(")), "no call of {exported}");
+        }
+    }
+}
+
+#[test]
 fn every_function_on_memory_is_called_by_the_program() {
     let program = fs::read_to_string(root().join("tests/foreign/memory.c")).unwrap();
     for name in ["job", "region", "access", "operation"] {
@@ -110,4 +139,28 @@ fn every_function_on_memory_is_called_by_the_program() {
             assert!(program.contains(&format!("{exported}(")), "no call of {exported}");
         }
     }
+}
+
+/// The C++ header, with its own program.
+#[test]
+fn a_cpp_program_runs_as_a_job() {
+    let library = build();
+    for (link, ranks) in [("libtsumugi.so", 2), ("libtsumugi.a", 3)] {
+        let words: [&str; 30] = [];
+        let job = Launch::new(ranks).program(compile_cpp(&library, "whole", link), words).start();
+        let code = job.expect("a job that starts").wait().expect("a job that ends").code();
+        assert_eq!(code, 0, "{link} on {ranks} ranks");
+    }
+}
+
+/// The functions that the sources of both packages export.
+fn all_exports() -> Vec<String> {
+    let files = ["capi", "acp"].map(|package| fs::read_dir(root().join(package).join("src")));
+    files
+        .into_iter()
+        .flat_map(Result::unwrap)
+        .map(|file| file.unwrap().path())
+        .filter(|path| path.is_file())
+        .flat_map(|path| exports(&fs::read_to_string(path).unwrap()))
+        .collect()
 }

@@ -8,6 +8,8 @@
 //!    │      │   capi           the C interface, and the library for C programs
 //!    │      │    │
 //!    │      │   acp            ACP's interface, in the same library
+//!    │      │
+//!    │      │   compat/myth    MassiveThreads' interface and library, on ult
 //!    │      │    │
 //!   tsumugi (facade) ── macros       the typed interface, and its procedural macros
 //!    │
@@ -27,7 +29,7 @@ use tsumugi_layers::arrows::{arrows, cycles};
 use tsumugi_layers::modules::{Crate, File};
 
 /// The folders of crates, and the packages of the workspace on which each may depend.
-const FLOORS: [(&str, &[&str]); 15] = [
+const FLOORS: [(&str, &[&str]); 16] = [
     ("macros", &[]),
     ("core", &[]),
     ("ult", &["tsumugi-core"]),
@@ -60,6 +62,7 @@ const FLOORS: [(&str, &[&str]); 15] = [
     ),
     ("acp", &["tsumugi-core", "tsumugi-ult", "tsumugi"]),
     ("capi", &["tsumugi-core", "tsumugi-ult", "tsumugi", "tsumugi-acp"]),
+    ("compat/myth", &["tsumugi-core", "tsumugi-ult"]),
     ("benches/ult", &["tsumugi-core", "tsumugi-ult", "tsumugi"]),
     ("benches/lock", &["tsumugi-core", "tsumugi-gas"]),
     ("benches/program", &["tsumugi-core", "tsumugi-gas", "tsumugi", "tsumugi-bench-ult"]),
@@ -80,8 +83,20 @@ const FLOORS: [(&str, &[&str]); 15] = [
 const CORE_DEPENDENCIES: [&str; 2] = ["crossbeam-utils", "heapless"];
 
 /// The folders of the crates whose arrows are checked.
-const CHECKED: [&str; 11] =
-    ["macros", "core", "ult", "pvas", "backends", "gas", "runtime", ".", "acp", "capi", "cli"];
+const CHECKED: [&str; 12] = [
+    "macros",
+    "core",
+    "ult",
+    "pvas",
+    "backends",
+    "gas",
+    "runtime",
+    ".",
+    "acp",
+    "capi",
+    "compat/myth",
+    "cli",
+];
 
 /// The files that may be in a cycle of arrows: none.
 const IN_CYCLES: [&str; 0] = [];

@@ -32,6 +32,20 @@ pub(crate) fn start_thread(
     std::thread::Builder::new().name(name).spawn(body)
 }
 
+/// The lowest byte of the calling thread's stack, and the stack's bytes.
+pub(crate) fn thread_stack() -> (usize, usize) {
+    let (mut low, mut bytes) = (core::ptr::null_mut(), 0);
+    // SAFETY: the attributes are read and destroyed only if they were filled in.
+    unsafe {
+        let mut attr = core::mem::zeroed();
+        if libc::pthread_getattr_np(libc::pthread_self(), &mut attr) == 0 {
+            libc::pthread_attr_getstack(&attr, &mut low, &mut bytes);
+            libc::pthread_attr_destroy(&mut attr);
+        }
+    }
+    (low.addr(), bytes)
+}
+
 /// Processors that this process may use.
 pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, |cores| cores.get())

@@ -58,7 +58,7 @@ use tsumugi_core::mem::Rank;
 use tsumugi_core::stats::CounterValues;
 use tsumugi_core::time::Instant;
 use tsumugi_core::wait::{DoorbellSet, Reason, Waker};
-use worker::Worker;
+use worker::{LIVES, Worker};
 
 /// A scheduler: workers and their ULTs.
 ///
@@ -92,7 +92,7 @@ use worker::Worker;
 /// scheduler never ends. If that ULT or thread already unwinds, the panic is an
 /// abort.
 pub struct Scheduler {
-    shared: Arc<SchedulerShared>,
+    pub(crate) shared: Arc<SchedulerShared>,
     threads: Vec<thread::JoinHandle<()>>,
     #[cfg(all(feature = "std", not(tsumugi_loom)))]
     _handler: crate::overflow::OverflowHandler,
@@ -149,7 +149,7 @@ impl Scheduler {
             config.stack_bytes,
             config.main_stack_bytes,
             config.guards,
-            Task::live,
+            LIVES,
         );
         let stacks = stacks.map_err(StartError::Stacks)?;
         let bells = config.bells.map_or_else(Doorbells::own, Doorbells::Given);
@@ -322,6 +322,11 @@ impl Spawner {
         self.shared.has(worker).then(|| worker.index())
     }
 
+    /// Returns how many workers the scheduler has.
+    pub fn workers(&self) -> usize {
+        self.shared.worker_slots.len()
+    }
+
     /// Wakes a sleeping worker so that it polls progress.
     pub fn ring(&self) {
         self.shared.notify_sleepers();
@@ -333,6 +338,15 @@ impl Spawner {
 pub(crate) fn bias_name() -> usize {
     // SAFETY: the pointer is this thread's own worker, and it is not kept.
     current::worker().map_or(0, |worker| unsafe { worker.as_ref() }.name())
+}
+
+/// Returns the number of the calling ULT's worker, from 0, and how many workers its
+/// scheduler has; `None` on a thread that runs no ULT. The worker may be another one
+/// after each call that suspends the ULT.
+pub fn worker() -> Option<(usize, usize)> {
+    // SAFETY: the pointer is this thread's own worker, and it is not kept.
+    let worker = unsafe { current::worker()?.as_ref() };
+    worker.current().map(|_| (worker.index(), worker.shared().worker_slots.len()))
 }
 
 /// Returns the calling ULT's number; `None` on a thread that runs no ULT.

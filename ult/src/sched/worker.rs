@@ -27,8 +27,10 @@ mod steal;
 mod supply;
 mod thread;
 mod yields;
+mod first;
 
 pub(crate) use claim::ClaimMode;
+pub(in crate::sched) use first::LIVES;
 pub(crate) use pass::SleepOutcome;
 pub(crate) use thread::Worker;
 

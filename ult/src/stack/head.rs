@@ -5,7 +5,7 @@ use super::class::Class;
 #[cfg(all(feature = "std", not(tsumugi_loom)))]
 use super::layout::GUARDED;
 use super::layout::{CANARY, CANARY_LINE, FLAGS, WATCHED};
-use super::switch::{Left, ResumeLink, Saved, Switch};
+use super::switch::{Left, Lives, ResumeLink, Saved, Switch};
 use crate::cleanup::CleanupRecord;
 use crate::host::page_bytes;
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -138,6 +138,28 @@ impl StackHead {
         unsafe { Switch::pass(from, to, || both().map(|head| &head.switch)) };
     }
 
+    /// Leaves the ULT at `from` and begins a life on this stack, where `after(arg)` is
+    /// called first: the ULT at `from` may be resumed from then on. Returns when it is
+    /// resumed.
+    ///
+    /// # Safety
+    ///
+    /// The caller runs as the ULT with `from`. `to` is that of a new ULT, which is bound
+    /// to this stack and belongs to the caller; `life` is its argument. The stack is
+    /// linked to the caller's resumer. `after` may be called on any stack of this thread.
+    #[inline(always)]
+    pub(crate) unsafe fn enter(
+        &self,
+        from: &Saved,
+        to: &Saved,
+        life: *const (),
+        after: unsafe extern "C" fn(*const ()),
+        arg: *const (),
+    ) {
+        // SAFETY: the caller's.
+        unsafe { self.switch.enter(from, to, life, after, arg) };
+    }
+
     /// The head of a new stack, on which no ULT has been.
     pub(super) fn new(switch: Switch, floor: usize, pages: u32, class: Class) -> Self {
         Self {
@@ -150,6 +172,23 @@ impl StackHead {
             pages,
             class,
         }
+    }
+
+    /// The head of an OS thread's stack, which does not lie on it. A ULT on that stack
+    /// is never given another one.
+    pub(crate) fn of_thread(floor: usize, bytes: usize) -> Self {
+        let (first, pages) = (floor.next_multiple_of(page_bytes()), bytes / page_bytes());
+        Self::new(Switch::new(), first, pages.min(u32::MAX as usize) as u32, Class::default())
+    }
+
+    /// Gives a new stack other lives.
+    ///
+    /// # Safety
+    ///
+    /// The caller has the stack, on which nothing has run.
+    pub(crate) unsafe fn begin_lives(&self, lives: Lives) {
+        // SAFETY: the caller's; the frames of a stack lie below its head.
+        unsafe { self.switch.begin(ptr::from_ref(self).cast_mut().cast(), lives) };
     }
 
     /// Sets the cleanup record, or null, for the end of the scheduler; returns the

@@ -6,7 +6,7 @@ use super::guards::Guards;
 use super::head::{HEAD_BYTES, StackHead};
 use super::layout::{CANARY, CANARY_LINE, COLOUR_BYTES, COLOURS, GUARDED, MAIN, WATCHED};
 use super::owned::Stack;
-use super::switch::{Life, Switch};
+use super::switch::{Lives, Switch};
 use crate::area::{STACK_BYTES_MIN, StackArea, StackError};
 use crate::host::{self, page_bytes};
 use crate::lock::Lock;
@@ -19,7 +19,7 @@ pub(crate) struct Stacks {
     end: usize,
     stack_bytes: usize,
     guards: Guards,
-    run: Life,
+    lives: Lives,
     /// The place where the next stack, or its guard page, begins.
     next: AtomicUsize,
     carved: AtomicU32,
@@ -36,7 +36,7 @@ impl Stacks {
         stack_bytes: usize,
         main_stack_bytes: usize,
         guards: Guards,
-        run: Life,
+        lives: Lives,
     ) -> Result<Self, StackError> {
         let page = page_bytes();
         for stack_bytes in [stack_bytes, main_stack_bytes] {
@@ -74,7 +74,7 @@ impl Stacks {
             end: start + area.bytes(),
             stack_bytes,
             guards,
-            run,
+            lives,
             next: AtomicUsize::new(start + page + main_stack_bytes),
             carved: AtomicU32::new(0),
             guards_refused: AtomicBool::new(false),
@@ -190,7 +190,7 @@ impl Stacks {
             let (floor, pages) =
                 (floor | below | if main { MAIN } else { 0 }, bytes / page_bytes());
             head.write(StackHead::new(Switch::new(), floor, pages as u32, class));
-            (*head).switch.begin(head.cast(), self.run);
+            (*head).switch.begin(head.cast(), self.lives);
         }
         Stack(NonNull::new(head).expect("no stack ends at 0"))
     }

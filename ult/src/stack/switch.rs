@@ -2,11 +2,14 @@
 //!
 //! ```text
 //!   hub ──resume(life)──► A ──pass(B)──► B ──suspend(left)──► hub
+//!
+//!   hub ──resume(life)──► A ──enter(C)──► C's life ──its end──► A ──suspend(left)──► hub
 //! ```
 //!
 //! A context that passes to another leaves its own resumer to the other. The context
 //! that leaves to that resumer may therefore be a different one from the context that
-//! was resumed. On x86-64 the switch is this crate's own, so that a pass takes one
+//! was resumed. A context may also begin a life on another stack, and that life may end
+//! by a switch to any context, see `enter`. On x86-64 the switch is this crate's own, so that a pass takes one
 //! switch and not two. Elsewhere, and under the address sanitizer, which must be
 //! informed of each switch, the switch is corosensei's. The thread sanitizer is
 //! informed of this crate's switches, see `fiber`.
@@ -24,7 +27,7 @@ mod context;
 #[cfg(tsumugi_tsan)]
 mod fiber;
 
-pub(crate) use context::{ResumeLink, Saved, Switch};
+pub(crate) use context::{ENTERS, ResumeLink, Saved, Switch};
 
 use core::ptr;
 
@@ -33,8 +36,16 @@ use core::ptr;
 #[repr(transparent)]
 pub(crate) struct Left(*mut ());
 
-/// The function that a stack runs again and again, one life at a time.
-pub(crate) type Life = unsafe fn(*const ());
+/// The functions that a stack runs again and again, one life at a time.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Lives {
+    /// A life that was resumed, and whose end leaves to the resumer.
+    pub(crate) run: unsafe fn(*const ()),
+    /// A life that was entered. It returns the place of the context to which its end
+    /// switches; null: its end leaves to the resumer.
+    pub(crate) run_entered: unsafe fn(*const ()) -> *const Saved,
+}
 
 impl Left {
     /// The ULT yields.

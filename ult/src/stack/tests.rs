@@ -9,9 +9,11 @@ const STACK: usize = 16384;
 // SAFETY: no ULT runs on these stacks.
 const UNGUARDED: Guards = Guards::None(unsafe { Unguarded::new() });
 
+const LIVES: Lives = Lives { run: |_| (), run_entered: |_| ptr::null() };
+
 fn stacks(stacks: usize, guards: Guards) -> Stacks {
     let area = StackArea::map(StackArea::bytes_for(stacks, STACK, 65536)).unwrap();
-    Stacks::new(area, STACK, 65536, guards, |_| ()).unwrap()
+    Stacks::new(area, STACK, 65536, guards, LIVES).unwrap()
 }
 
 fn head(stack: &Stack) -> &StackHead {
@@ -89,18 +91,18 @@ fn an_overflow_destroys_the_canary() {
 #[test]
 fn bad_areas_are_refused() {
     let area = StackArea::map(1 << 20).unwrap();
-    let refused = Stacks::new(area, 10_000, 65536, UNGUARDED, |_| ()).err();
+    let refused = Stacks::new(area, 10_000, 65536, UNGUARDED, LIVES).err();
     assert_eq!(refused, Some(StackError::Size { stack_bytes: 10_000 }));
     let refused = {
         let area = StackArea::map(65536).unwrap();
-        Stacks::new(area, STACK, 65536, UNGUARDED, |_| ()).err()
+        Stacks::new(area, STACK, 65536, UNGUARDED, LIVES).err()
     };
     assert!(matches!(refused, Some(StackError::Small { bytes: 65536, .. })), "{refused:?}");
     let largest = usize::MAX - 4095;
     for (stack, main) in [(STACK, largest), (largest, 65536), (largest, largest)] {
         for guards in [UNGUARDED, Guards::Canaries, Guards::Groups(u32::MAX), Guards::Pages(9)] {
             let area = StackArea::map(1 << 20).unwrap();
-            let refused = Stacks::new(area, stack, main, guards, |_| ()).err();
+            let refused = Stacks::new(area, stack, main, guards, LIVES).err();
             let expected = StackError::Large { stack_bytes: largest, bytes: 1 << 20 };
             assert_eq!(refused, Some(expected), "{guards:?}");
         }

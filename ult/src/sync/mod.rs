@@ -9,6 +9,7 @@
 //! | [`Latch`], [`WaitGroup`] | waiting until a number of events have happened |
 //! | [`Once`], [`OnceCell`] | an initialization that one thread does, once |
 //! | [`Flag`] | a bit that a signal handler may raise |
+//! | [`word`] | waiting until another thread has changed a word |
 //! | [`channel`] | values from many senders to many receivers |
 //!
 //! A caller that has to wait sleeps through [`Here`](crate::Here), and its worker
@@ -37,6 +38,7 @@ mod latch;
 mod once;
 mod flag;
 pub mod channel;
+pub mod word;
 
 pub use barrier::Barrier;
 pub use condvar::Condvar;

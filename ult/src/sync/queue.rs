@@ -205,6 +205,21 @@ impl WaitQueue {
         }
     }
 
+    /// Takes the first waiter with this amount out.
+    pub(super) fn pop_amount(&mut self, amount: usize) -> Option<Wake> {
+        let mut node = self.first;
+        // SAFETY: queued nodes are there, and the holder of the queue's lock takes one
+        // out.
+        unsafe {
+            while !node.is_null() && (*node).amount != amount {
+                node = (*node).next;
+            }
+            let node = node.as_mut()?;
+            self.unlink(node);
+            node.wake.take()
+        }
+    }
+
     /// Takes this waiter out. False: another thread has taken it out, and wakes it. Its
     /// waker stays in the node, to be dropped with it: the drop of a future's waker may
     /// run any code, which must not run under the lock.

@@ -152,6 +152,24 @@ impl<T: ?Sized> RwLock<T> {
         Ok(WriteGuard { lock: self, value: PhantomData })
     }
 
+    /// Unlocks a lock whose read guard was forgotten.
+    ///
+    /// # Safety
+    ///
+    /// There is such a guard, and it is not used.
+    pub unsafe fn unlock_read(&self) {
+        self.raw.leave(READER);
+    }
+
+    /// Unlocks a lock whose write guard was forgotten.
+    ///
+    /// # Safety
+    ///
+    /// There is such a guard, and it is not used.
+    pub unsafe fn unlock_write(&self) {
+        self.raw.leave(WRITER);
+    }
+
     /// Returns the value, which no other thread can access: the borrow is exclusive.
     pub fn get_mut(&mut self) -> &mut T {
         // SAFETY: `self` is borrowed exclusively.

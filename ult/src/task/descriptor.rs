@@ -102,11 +102,22 @@ impl Task {
     /// stays valid until the ULT has ended, whatever their lifetimes say.
     #[inline]
     pub(crate) unsafe fn fill<T, F: FnOnce() -> T>(&self, f: F) {
+        // SAFETY: the caller's.
+        unsafe { self.fill_with(f, ClosureVtable::of::<T, F>()) }
+    }
+
+    /// Makes a ULT of a free slot: `body` is the table of functions for `value`.
+    ///
+    /// # Safety
+    ///
+    /// As for [`fill`](Self::fill).
+    #[inline(always)]
+    pub(crate) unsafe fn fill_with<V>(&self, value: V, body: &'static ClosureVtable) {
         // SAFETY: the room of a free slot is empty, and the slot belongs to the
         // caller.
-        unsafe { self.room.put(f) };
+        unsafe { self.room.put(value) };
         // SAFETY: as above.
-        self.body.with_mut(|body| unsafe { *body = Some(ClosureVtable::of::<T, F>()) });
+        self.body.with_mut(|place| unsafe { *place = Some(body) });
         self.join.store(ALONE, Ordering::Relaxed);
         self.park.reset();
         self.traits.store(0, Ordering::Relaxed);
@@ -185,12 +196,42 @@ impl Task {
         head
     }
 
+    /// Puts the ULT, which is plain and keeps no control words, on a stack of its own.
+    ///
+    /// # Safety
+    ///
+    /// As for [`bind`](Self::bind).
+    #[inline(always)]
+    pub(crate) unsafe fn bind_usual(&self, stack: Stack) -> &StackHead {
+        // SAFETY: a head stays as long as its stack.
+        let head = unsafe { stack.head().as_ref() };
+        head.begin(&self.saved);
+        let canary = usize::from(head.is_watched()) * HAS_CANARY;
+        self.head.store(stack.head().as_ptr().map_addr(|addr| addr | canary), Ordering::Relaxed);
+        head
+    }
+
+    /// Puts the ULT on an OS thread's own stack.
+    ///
+    /// # Safety
+    ///
+    /// As for [`bind`](Self::bind), and the ULT is plain. The head stays until
+    /// [`unbind_thread`](Self::unbind_thread).
+    pub(crate) unsafe fn bind_thread(&self, head: NonNull<StackHead>) {
+        self.head.store(head.as_ptr(), Ordering::Relaxed);
+    }
+
+    /// Takes the ULT off an OS thread's own stack.
+    pub(crate) fn unbind_thread(&self) {
+        self.head.store(NO_STACK, Ordering::Relaxed);
+    }
+
     /// Takes the stack of a ULT that has ended on it.
     ///
     /// # Safety
     ///
     /// As for [`head`](Self::head).
-    #[inline]
+    #[inline(always)]
     pub(crate) unsafe fn unbind(&self) -> Stack {
         let head = NonNull::new(self.head_at());
         self.head.store(NO_STACK, Ordering::Relaxed);

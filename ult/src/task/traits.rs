@@ -59,6 +59,12 @@ impl Task {
         self.traits.load(Ordering::Relaxed) & (WORKER | URGENT) == 0
     }
 
+    /// Whether a new ULT needs nothing but a stack of the ordinary size.
+    #[inline(always)]
+    pub(crate) fn is_usual_new(&self) -> bool {
+        self.traits.load(Ordering::Relaxed) & !CANCELLED == 0
+    }
+
     /// Whether the ULT has floating-point control words of its own.
     #[inline(always)]
     pub(crate) fn keeps_fp(&self) -> bool {

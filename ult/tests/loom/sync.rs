@@ -4,6 +4,7 @@ use crate::{check, check_within, scheduler};
 use std::sync::Arc;
 use tsumugi_core::sync::{AtomicU32, Ordering};
 use tsumugi_ult::internals::{Bias, STREAK};
+use tsumugi_ult::sync::word::WordTable;
 use tsumugi_ult::sync::{Condvar, Latch, Mutex, RwLock, Semaphore, channel};
 use tsumugi_ult::{Limit, park_within, spawn};
 
@@ -161,6 +162,29 @@ fn latch_opens_for_all() {
         };
         latch.wait();
         other.join().unwrap();
+    });
+}
+
+/// A thread changes a word while a ULT waits for it.
+#[test]
+fn a_word_is_changed_while_a_ult_waits() {
+    check("sync::a_word_is_changed_while_a_ult_waits", &["word_not_compared"], || {
+        let shared = Arc::new((WordTable::new(), AtomicU32::new(0)));
+        let changer = {
+            let shared = shared.clone();
+            loom::thread::spawn(move || {
+                shared.1.store(1, Ordering::Release);
+                shared.0.wake(&shared.1, 1);
+            })
+        };
+        scheduler(1).run(|| {
+            let (table, word) = &*shared;
+            while word.load(Ordering::Acquire) == 0 {
+                // SAFETY: the word stays.
+                let _ = unsafe { table.wait(word, 0, Limit::NONE) };
+            }
+        });
+        changer.join().unwrap();
     });
 }
 

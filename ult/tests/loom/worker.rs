@@ -4,7 +4,7 @@ use crate::{check, scheduler, with_inline};
 use std::sync::Arc;
 use tsumugi_core::sync::{AtomicUsize, Ordering};
 use tsumugi_ult::sync::Latch;
-use tsumugi_ult::{Builder, Order, park, spawn, unparker, yield_now};
+use tsumugi_ult::{Builder, JoinHandle, Order, park, spawn, unparker, yield_now};
 
 #[test]
 fn join_across_workers() {
@@ -180,7 +180,8 @@ fn a_thread_unparks_a_ult_during_a_direct_switch() {
     });
 }
 
-/// Fair turns come in between, and each has a ULT to prefer.
+/// Fair turns come in between, and each has a ULT to prefer. A child that spawns has the hub begin
+/// its own child where the turn is over.
 #[test]
 fn a_child_runs_before_its_parent() {
     let mutants = ["child_first_after_others", "next_not_shown"];
@@ -189,17 +190,23 @@ fn a_child_runs_before_its_parent() {
             let ran = Arc::new(AtomicUsize::new(0));
             let seen = ran.clone();
             let beside = spawn(move || {
-                while seen.load(Ordering::Relaxed) < 16 {
+                while seen.load(Ordering::Relaxed) < 32 {
                     yield_now();
                 }
             });
             for round in 1..=16 {
                 let seen = ran.clone();
-                let child = Builder::new().order(Order::ChildFirst).spawn(move || {
-                    seen.store(round, Ordering::Relaxed);
-                    (0..round % 4).for_each(|_| yield_now());
+                let child = child_first(move || {
+                    assert_eq!(seen.fetch_add(1, Ordering::Relaxed), 2 * round - 2);
+                    let inner = seen.clone();
+                    let grandchild = child_first(move || {
+                        inner.fetch_add(1, Ordering::Relaxed);
+                        (0..round % 4).for_each(|_| yield_now());
+                    });
+                    assert_eq!(seen.load(Ordering::Relaxed), 2 * round);
+                    grandchild.join().unwrap();
                 });
-                assert_eq!(ran.load(Ordering::Relaxed), round);
+                assert_eq!(ran.load(Ordering::Relaxed), 2 * round);
                 child.join().unwrap();
             }
             beside.join().unwrap();
@@ -207,11 +214,16 @@ fn a_child_runs_before_its_parent() {
     });
 }
 
+fn child_first<T: Send + 'static>(f: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+    Builder::new().order(Order::ChildFirst).spawn(f)
+}
+
 /// Parent and child compute until the other has run: whichever worker runs one of them, the other
 /// worker runs the other.
 #[test]
 fn a_parent_continues_beside_its_child() {
-    check("worker::a_parent_continues_beside_its_child", &["notify_no_light"], || {
+    let mutants = ["notify_no_light", "parent_not_shown"];
+    check("worker::a_parent_continues_beside_its_child", &mutants, || {
         scheduler(2).run(|| {
             let done = Arc::new(AtomicUsize::new(0));
             let seen = done.clone();

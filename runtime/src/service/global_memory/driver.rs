@@ -1,12 +1,14 @@
 //! The driver: the machine under its lock, and the work that it issues.
 
 use super::control::ControlRegions;
+use super::lookaside::{self, Lookaside, LookasideMemory};
 use super::open;
 use super::open::{Missing, Open, Woken};
 use super::tables::{MachineTables, PART_BYTES, machine};
 use crate::deadline::Deadline;
 use crate::death::DeathWatch;
 use crate::error::Error;
+use crate::guest::GUESTS;
 use crate::host_operations::HostOperations;
 use crate::net::{JOINED_BYTES, Transport};
 use crate::panic;
@@ -36,6 +38,7 @@ pub struct GlobalDriver {
     pub(super) remote: Option<RemoteOps>,
     pub(super) control: ControlRegions,
     pub(super) cache: TableCache<'static>,
+    lookaside: Lookaside,
     /// Whether the devices keep the order of a put and the operation posted behind
     /// it.
     pub(super) keeps_order: bool,
@@ -55,7 +58,7 @@ pub(super) struct DriverState {
     /// Memory whose address was taken away, kept until no rank reaches it.
     pub(super) retiring: Vec<(GlobalAddr, RetiredMemory)>,
     pub(super) is_closed: bool,
-    _tables: MachineTables,
+    _tables: (MachineTables, LookasideMemory),
 }
 
 /// Registered memory, which is freed when it is dropped.
@@ -74,8 +77,8 @@ unsafe impl Send for GlobalDriver {}
 // SAFETY: as for `Send`; all members that change are atomic or under the lock.
 unsafe impl Sync for GlobalDriver {}
 
-/// The memory that the driver takes for each worker.
-pub const SEAT_BYTES: usize = size_of::<HazardPointers>();
+/// The memory that the driver takes for each worker, and for each guest.
+pub const SEAT_BYTES: usize = size_of::<HazardPointers>() + lookaside::SEAT_BYTES;
 
 /// The memory that the driver takes at each rank of a job that opens it: names and
 /// bytes.
@@ -107,7 +110,9 @@ impl GlobalDriver {
         let ordered_bytes = if keeps_order { PART_BYTES } else { joined_bytes };
         let carried_bytes = transport.map_or(0, |transport| transport.carried_bytes_max());
         let device = (remote_completion, ordered_bytes, carried_bytes);
-        let (machine, tables) = machine(member, shape, split, &control, device, workers);
+        let seats = GUESTS + workers;
+        let (machine, tables) = machine(member, shape, split, &control, device, seats);
+        let (lookaside, lookaside_memory) = Lookaside::new(seats, split.region_bytes_max());
         let places = shape.flights as usize;
         let remote = transport.map(|transport| RemoteOps::new(transport.clone(), member, places));
         Ok(Self {
@@ -116,6 +121,7 @@ impl GlobalDriver {
             remote,
             control,
             cache: machine.cache(),
+            lookaside,
             keeps_order,
             state: Mutex::new(DriverState {
                 machine,
@@ -123,7 +129,7 @@ impl GlobalDriver {
                 missing: Vec::new(),
                 retiring: Vec::new(),
                 is_closed: false,
-                _tables: tables,
+                _tables: (tables, lookaside_memory),
             }),
             deadline: Deadline::new(),
             deaths: DeathWatch::default(),
@@ -151,6 +157,12 @@ impl GlobalDriver {
     #[inline(always)]
     pub fn cache(&self) -> TableCache<'static> {
         self.cache
+    }
+
+    /// The lookaside buffers.
+    #[inline]
+    pub fn lookaside(&self) -> Lookaside {
+        self.lookaside
     }
 
     /// Gives a region a global address, a name of colour `color`.

@@ -42,10 +42,10 @@ pub(super) fn machine(
     split: Split,
     control: &ControlRegions,
     (remote_completion, ordered_bytes_max, carried_bytes_max): (bool, u64, u64),
-    workers: usize,
+    seats: usize,
 ) -> (GlobalMachine<'static>, MachineTables) {
     let (slots, slots_lent) = lend((0..shape.copies).map(|_| CacheSlot::new()).collect());
-    let (hazards, hazards_lent) = lend((0..workers).map(|_| HazardPointers::new()).collect());
+    let (hazards, hazards_lent) = lend((0..seats).map(|_| HazardPointers::new()).collect());
     let (records, records_lent) = lend(vec![NameRecord::FREE; REGIONS * shape.colors as usize]);
     let (awaited, awaited_lent) = lend(vec![0; shape.bitmap_words()]);
     let (told, told_lent) = lend(vec![0; shape.bitmap_words()]);

@@ -1,6 +1,7 @@
 //! The libraries that C programs use, and their headers.
 #![allow(dead_code, reason = "each test uses some of it")]
 
+use std::ffi::OsString;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -51,10 +52,29 @@ pub fn compile_names(library: &Path, names: &[String], link: &str) -> PathBuf {
     compile_source(library, &source, "names", link)
 }
 
+/// Compiles a C++ program of this folder; returns its path.
+pub fn compile_cpp(library: &Path, program: &str, link: &str) -> PathBuf {
+    let source = root().join(format!("tests/foreign/{program}.cpp"));
+    let compiler = env::var_os("CXX").unwrap_or("c++".into());
+    compile_by(compiler, "-std=c++17", library, &source, &format!("{program}-cpp-{link}"), link)
+}
+
 fn compile_source(library: &Path, source: &Path, program: &str, link: &str) -> PathBuf {
-    let compiled = scratch().join(format!("{program}-{link}"));
-    let said = Command::new(env::var_os("CC").unwrap_or("cc".into()))
-        .args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O1", "-g", "-pthread"])
+    let compiler = env::var_os("CC").unwrap_or("cc".into());
+    compile_by(compiler, "-std=c11", library, source, &format!("{program}-{link}"), link)
+}
+
+fn compile_by(
+    compiler: OsString,
+    standard: &str,
+    library: &Path,
+    source: &Path,
+    name: &str,
+    link: &str,
+) -> PathBuf {
+    let compiled = scratch().join(name);
+    let said = Command::new(compiler)
+        .args([standard, "-Wall", "-Wextra", "-Werror", "-pedantic", "-O1", "-g", "-pthread"])
         .arg("-D_GNU_SOURCE")
         .arg("-I")
         .arg(root().join("include"))
@@ -64,7 +84,7 @@ fn compile_source(library: &Path, source: &Path, program: &str, link: &str) -> P
         .args(["-lm", "-ldl", "-o"])
         .arg(&compiled)
         .output()
-        .expect("there is a C compiler");
+        .expect("there is a compiler");
     assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
     compiled
 }
@@ -98,6 +118,47 @@ pub fn build() -> PathBuf {
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => panic!("{error}"),
         _ => built,
     }
+}
+
+/// Builds MassiveThreads' library; returns its folder.
+pub fn build_myth() -> PathBuf {
+    let target = scratch().join("target");
+    let built = Command::new(env!("CARGO"))
+        .current_dir(root())
+        .args(["build", "--package", "tsumugi-myth", "--offline", "--target-dir"])
+        .arg(&target)
+        // The tests' other flags are not meant for the library.
+        .env_remove("RUSTFLAGS")
+        .output()
+        .unwrap();
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    let built = target.join("debug");
+    // Programs look for the library by this name.
+    match std::os::unix::fs::symlink("libmyth.so", built.join("libmyth.so.0")) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => panic!("{error}"),
+        _ => built,
+    }
+}
+
+/// Compiles a program of MassiveThreads, with the header that has its functions.
+pub fn compile_for_myth(library: &Path, program: &str) -> PathBuf {
+    let compiled = scratch().join(format!("{program}-libmyth"));
+    let said = Command::new(env::var_os("CC").unwrap_or("cc".into()))
+        .args(["-std=c11", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O1", "-g", "-pthread"])
+        .arg("-D_GNU_SOURCE")
+        .arg("-I")
+        .arg(root().join("include/compat"))
+        .arg(root().join(format!("tests/foreign/{program}.c")))
+        .arg("-L")
+        .arg(library)
+        .arg("-lmyth")
+        .arg(format!("-Wl,-rpath,{}", library.display()))
+        .arg("-o")
+        .arg(&compiled)
+        .output()
+        .expect("there is a C compiler");
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    compiled
 }
 
 /// Runs a program as `size` ranks without a launcher, over libfabric; the last rank is on

@@ -242,6 +242,12 @@ impl Worker {
         None
     }
 
+    /// Whether there is a reason against a direct switch besides other workers.
+    #[inline(always)]
+    pub(super) fn has_switch_blockers(&self) -> bool {
+        self.switch_blockers.get() != usize::from(self.is_one_of_several)
+    }
+
     /// Adds one reason against direct switches.
     #[inline(always)]
     pub(super) fn block_direct_switches(&self) {

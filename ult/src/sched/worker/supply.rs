@@ -58,12 +58,45 @@ impl Worker {
     /// Takes a stack back, and queues a ULT that waited for one.
     #[inline(always)]
     pub(super) fn put_stack(&self, stack: Stack) {
-        // SAFETY: the cache is this thread's own, and `put` does not access it by
-        // another way.
-        self.stacks.with_mut(|cache| self.shared.stacks.put(stack, unsafe { &mut *cache }));
+        self.cache_stack(stack);
         if let Some(resumed) = self.resume_stack_waiter() {
             self.route(resumed);
         }
+    }
+
+    /// Binds a stack of the ordinary size to a new ULT that needs no other.
+    ///
+    /// # Safety
+    ///
+    /// The task is this worker's, plain, and has no stack.
+    #[inline(always)]
+    pub(super) unsafe fn usual_stack_of<'a>(&self, task: &'a Task) -> Option<&'a StackHead> {
+        // SAFETY: the cache is this thread's own.
+        match self.stacks.with_mut(|cache| unsafe { &mut *cache }.take_cached()) {
+            // SAFETY: the task is this worker's and has no stack.
+            Some(stack) => Some(unsafe { task.bind_usual(stack) }),
+            // SAFETY: the caller's.
+            None => unsafe { self.stack_of(task) },
+        }
+    }
+
+    /// Takes a stack of the ordinary size back, into the own cache. The youngest stack of
+    /// a cache stays there until this worker takes it.
+    #[inline(always)]
+    pub(super) fn put_usual_stack(&self, stack: Stack) {
+        // SAFETY: the cache is this thread's own.
+        let full = self.stacks.with_mut(|cache| unsafe { &mut *cache }.put_cached(stack));
+        if let Some(stack) = full {
+            self.cache_stack(stack);
+        }
+    }
+
+    /// Takes a stack back, into the own cache.
+    #[inline]
+    fn cache_stack(&self, stack: Stack) {
+        // SAFETY: the cache is this thread's own, and `put` does not access it by
+        // another way.
+        self.stacks.with_mut(|cache| self.shared.stacks.put(stack, unsafe { &mut *cache }));
     }
 
     /// Makes a new ULT wait until another one ends, because no stack is free.

@@ -135,7 +135,7 @@ impl Bench {
     fn of(workers: usize, spin: u32, inline_bytes: usize, check: SuspensionCheck) -> Self {
         let script = Arc::new(Script::default());
         let area = StackArea::map(StackArea::bytes_for(STACKS, STACK, STACK)).unwrap();
-        let stacks = Stacks::new(area, STACK, STACK, Guards::Canaries, Task::live).unwrap();
+        let stacks = Stacks::new(area, STACK, STACK, Guards::Canaries, LIVES).unwrap();
         let mut shared = SchedulerShared::new(
             workers,
             stacks,

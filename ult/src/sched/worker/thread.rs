@@ -44,6 +44,8 @@ pub(crate) struct Worker {
     /// another: other workers, ULTs that stay on this worker, joiners below it on
     /// their stacks.
     pub(super) switch_blockers: Cell<usize>,
+    /// Whether there are other workers: one of the reasons.
+    pub(super) is_one_of_several: bool,
     /// Whether this thread panicked when it was last given to a ULT.
     pub(super) panics: Cell<bool>,
     /// Whether the ULT to be resumed has had this OS thread since it left.
@@ -99,6 +101,7 @@ impl Worker {
             own: RefCell::new(VecDeque::new()),
             own_count: Cell::new(0),
             switch_blockers: Cell::new(usize::from(shared.worker_slots.len() > 1)),
+            is_one_of_several: shared.worker_slots.len() > 1,
             panics: Cell::new(false),
             comes_back: Cell::new(false),
             own_turn: Cell::new(false),

@@ -1,7 +1,7 @@
 //! The switch by corosensei, on every system that corosensei supports. To pass to
 //! another context, a context tells its resumer to resume the other.
 
-use super::{Left, Life};
+use super::{Left, Lives};
 use crate::stack::{Stack, StackHead};
 use core::convert::Infallible;
 use core::mem::MaybeUninit;
@@ -58,7 +58,9 @@ impl Switch {
     ///
     /// The stack below `top`, which is its head, belongs to the caller and is new;
     /// the switch stays in place.
-    pub(in crate::stack) unsafe fn begin(&self, top: *mut u8, run: Life) {
+    pub(in crate::stack) unsafe fn begin(&self, top: *mut u8, lives: Lives) {
+        // No life is entered here, see `ENTERS`.
+        let Lives { run, run_entered: _ } = lives;
         let this = self as *const Self;
         let stack = Stack(NonNull::new(top.cast::<StackHead>()).expect("no stack ends at 0"));
         let context =
@@ -130,6 +132,22 @@ impl Switch {
         unsafe { (*yielder).suspend(left) };
     }
 
+    /// Not called here, see [`ENTERS`].
+    ///
+    /// # Safety
+    ///
+    /// None: the call panics.
+    pub(in crate::stack) unsafe fn enter(
+        &self,
+        _from: &Saved,
+        _to: &Saved,
+        _life: *const (),
+        _after: unsafe extern "C" fn(*const ()),
+        _arg: *const (),
+    ) {
+        unreachable!("the resumer begins each life")
+    }
+
     /// Leaves the first context for the second, which takes over its resumer. Returns
     /// when the first is resumed, perhaps by another resumer.
     ///
@@ -183,6 +201,9 @@ unsafe impl corosensei::stack::Stack for Stack {
         core::num::NonZeroUsize::new(limit).expect("no stack begins at 0")
     }
 }
+
+/// Whether a context can begin a life on another stack: here its resumer does.
+pub(crate) const ENTERS: bool = false;
 
 /// A flag beside the address of a switch, which is a multiple of 8.
 const PASS: usize = 4;

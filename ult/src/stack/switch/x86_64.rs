@@ -27,7 +27,7 @@
 
 #[cfg(tsumugi_tsan)]
 use super::fiber::Fiber;
-use super::{Left, Life};
+use super::{Left, Lives};
 use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 use core::arch::{asm, naked_asm};
 use core::cell::Cell;
@@ -118,12 +118,12 @@ impl Switch {
     ///
     /// The stack below `top`, a multiple of 16, belongs to the caller and is new; the
     /// switch stays in place.
-    pub(in crate::stack) unsafe fn begin(&self, top: *mut u8, run: Life) {
+    pub(in crate::stack) unsafe fn begin(&self, top: *mut u8, lives: Lives) {
         // SAFETY: the four words below `top` lie in the caller's new stack.
         unsafe {
             let words = top.cast::<usize>().sub(4);
             words.write((start as unsafe extern "C" fn()) as usize);
-            words.add(2).cast::<Life>().write(run);
+            words.add(2).cast::<Lives>().write(lives);
             self.idle.0.set(words.expose_provenance());
         }
     }
@@ -261,6 +261,94 @@ impl Switch {
     }
 }
 
+impl Switch {
+    /// Leaves the context at `from` and begins a life on this stack, where `after(arg)`
+    /// is called first: the context at `from` may be resumed from then on. Returns when
+    /// it is resumed. `to` is the place where this stack's idle context left off.
+    ///
+    /// # Safety
+    ///
+    /// The caller runs on the context at `from`. This stack is idle, belongs to the
+    /// caller, and is linked to the same resumer. `life` is even; `after` may be called
+    /// on any stack of this thread.
+    #[inline(always)]
+    pub(in crate::stack) unsafe fn enter(
+        &self,
+        from: &Saved,
+        to: &Saved,
+        life: *const (),
+        after: unsafe extern "C" fn(*const ()),
+        arg: *const (),
+    ) {
+        #[cfg(tsumugi_tsan)]
+        self.fiber.go();
+        // SAFETY: as in `suspend` and `resume`. The words of an idle context are at the
+        // end of its frames, so the call uses free memory below.
+        unsafe {
+            asm!(
+                "push rbp",
+                "push rbx",
+                "lea rax, [rip + 2f]",
+                "push rax",
+                "mov [rsi], rsp",
+                "mov rbx, rdx",
+                "mov rsp, rdx",
+                "and rsp, -16",
+                "call rcx",
+                "mov rdi, r12",
+                "mov rsi, r13",
+                "mov rdx, rbx",
+                "jmp [rdx]",
+                "2:",
+                "lea rsp, [rdx + 8]",
+                "pop rbx",
+                "pop rbp",
+                inout("rdi") arg => _,
+                inout("rsi") from => _,
+                inout("rdx") to.0.get() => _,
+                inout("rcx") after => _,
+                inout("r12") life.map_addr(|addr| addr + ENTERED) => _,
+                inout("r13") self => _,
+                lateout("r14") _, lateout("r15") _,
+                clobber_abi("sysv64"),
+            );
+        }
+    }
+
+    /// Leaves this stack, whose life is over, for the context at `to`. Returns the
+    /// argument of the next life.
+    ///
+    /// # Safety
+    ///
+    /// The caller runs on this stack, outside of a life. The other context is suspended
+    /// in the middle of a life, belongs to the caller, and is linked to the same resumer.
+    #[inline(always)]
+    unsafe fn end_into(&self, to: *const Saved) -> *const () {
+        let life;
+        // SAFETY: as in `pass`.
+        unsafe {
+            asm!(
+                "push rbp",
+                "push rbx",
+                "lea rax, [rip + 2f]",
+                "push rax",
+                "mov [rsi], rsp",
+                "jmp [rdx]",
+                "2:",
+                "lea rsp, [rdx + 8]",
+                "pop rbx",
+                "pop rbp",
+                out("rdi") life,
+                inout("rsi") &self.idle => _,
+                inout("rdx") (*to).0.get() => _,
+                lateout("r12") _, lateout("r13") _, lateout("r14") _, lateout("r15") _,
+                clobber_abi("sysv64"),
+            );
+        }
+        life
+    }
+}
+
 /// The first instructions of a context. An unwinder stops here, and so does a
 /// debugger. `lives` never returns, so it is entered by a jump, which keeps calls and
 /// returns in pairs.
@@ -282,13 +370,28 @@ unsafe extern "C" fn start() {
     )
 }
 
-unsafe extern "C" fn lives(mut life: *const (), switch: &Switch, run: *const Life) -> ! {
+unsafe extern "C" fn lives(mut life: *const (), switch: &Switch, lives: *const Lives) -> ! {
     loop {
-        // SAFETY: each resume of an ended life brings the argument of the next; `run`
+        // SAFETY: each resume of an ended life brings the argument of the next; `lives`
         // lies above all frames; we run on this context.
         unsafe {
-            (*run)(life);
-            life = switch.suspend(&switch.idle, Left::ENDED);
+            let mut next = ptr::null();
+            if life.addr() & ENTERED == 0 {
+                ((*lives).run)(life);
+            } else {
+                next = ((*lives).run_entered)(life.map_addr(|addr| addr - ENTERED));
+            }
+            life = if next.is_null() {
+                switch.suspend(&switch.idle, Left::ENDED)
+            } else {
+                switch.end_into(next)
+            };
         }
     }
 }
+
+/// Set in the argument of a life that was entered.
+const ENTERED: usize = 1;
+
+/// Whether a context can begin a life on another stack.
+pub(crate) const ENTERS: bool = true;

@@ -1,0 +1,30 @@
+//! Programs in C, with this project's libraries and with those whose interfaces the
+//! libraries have: `compare c [--quick] [--only NAME] ...`.
+
+mod threads;
+
+use std::process::ExitCode;
+
+/// Measures all rows, or those that are named.
+pub fn compare(args: impl Iterator<Item = String>) -> ExitCode {
+    let (mut quick, mut only) = (false, Vec::new());
+    let mut args = args;
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--quick" => quick = true,
+            "--only" => only.extend(args.next()),
+            other => {
+                eprintln!("compare c: {other} is no option");
+                return ExitCode::FAILURE;
+            }
+        }
+    }
+    let wants = |row: &str| only.is_empty() || only.iter().any(|name| name == row);
+    match threads::compare(quick, &wants) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("compare c: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Latches: waiting until a number of events have happened.
+
+use super::code::{code_of, of_interrupted};
+use super::parameter::{borrow, limit, place};
+use std::ffi::c_int;
+use tsumugi_ult::sync::Latch;
+
+/// A latch: a count that goes down to 0, once.
+#[derive(Debug)]
+pub struct tsumugi_latch(Latch);
+
+/// Makes a latch for `count` events.
+///
+/// Errors: NULL.
+///
+/// # Safety
+///
+/// `out` is valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_latch_create(count: usize, out: *mut *mut tsumugi_latch) -> c_int {
+    // SAFETY: the caller's.
+    code_of(unsafe { place(out) }.map(|out| {
+        let made = Box::new(tsumugi_latch(Latch::new(count)));
+        // SAFETY: the caller's.
+        unsafe { out.write(Box::into_raw(made)) };
+    }))
+}
+
+/// Frees a latch. NULL is allowed.
+///
+/// # Safety
+///
+/// `latch` is NULL or a live latch; no thread uses it any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_latch_destroy(latch: *mut tsumugi_latch) {
+    if !latch.is_null() {
+        // SAFETY: the caller's: made by `tsumugi_latch_create`.
+        drop(unsafe { Box::from_raw(latch) });
+    }
+}
+
+/// Counts `by` events; at 0 all waiters continue. Never waits.
+///
+/// Errors: NULL.
+///
+/// # Safety
+///
+/// `latch` is a live latch, whose count is at least `by`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_latch_count_down(latch: *const tsumugi_latch, by: usize) -> c_int {
+    // SAFETY: the caller's.
+    code_of(unsafe { borrow(latch) }.map(|latch| latch.0.count_down(by)))
+}
+
+/// Waits until the count is 0, within a time limit. Blocks.
+///
+/// Errors: TIMED_OUT, CANCELLED, NULL.
+///
+/// # Safety
+///
+/// `latch` is a live latch.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_latch_wait_within(
+    latch: *const tsumugi_latch,
+    limit_ns: u64,
+    is_cancellable: bool,
+) -> c_int {
+    // SAFETY: the caller's.
+    code_of(unsafe { borrow(latch) }.and_then(|latch| {
+        latch.0.wait_within(limit(limit_ns, is_cancellable)).map_err(of_interrupted)
+    }))
+}
+
+/// Waits until the count is 0. Blocks.
+///
+/// Errors: NULL.
+///
+/// # Safety
+///
+/// `latch` is a live latch.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_latch_wait(latch: *const tsumugi_latch) -> c_int {
+    // SAFETY: the caller's.
+    unsafe { tsumugi_latch_wait_within(latch, u64::MAX, false) }
+}

@@ -1,0 +1,167 @@
+//! Reader-writer locks.
+
+use super::TSUMUGI_ERROR_BUSY;
+use super::code::{code_of, of_interrupted};
+use super::parameter::{borrow, limit, place};
+use std::ffi::c_int;
+use std::mem::forget;
+use tsumugi_ult::sync::RwLock;
+
+/// A lock that many threads may have for reading, or one for writing; first come, first
+/// served.
+#[derive(Debug)]
+pub struct tsumugi_rwlock(RwLock<()>);
+
+/// Makes a reader-writer lock that is free.
+///
+/// Errors: NULL.
+///
+/// # Safety
+///
+/// `out` is valid for a write.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_rwlock_create(out: *mut *mut tsumugi_rwlock) -> c_int {
+    // SAFETY: the caller's.
+    code_of(unsafe { place(out) }.map(|out| {
+        let made = Box::new(tsumugi_rwlock(RwLock::new(())));
+        // SAFETY: the caller's.
+        unsafe { out.write(Box::into_raw(made)) };
+    }))
+}
+
+/// Frees a reader-writer lock. NULL is allowed.
+///
+/// # Safety
+///
+/// `rwlock` is NULL or a live reader-writer lock; no thread uses it any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_rwlock_destroy(rwlock: *mut tsumugi_rwlock) {
+    if !rwlock.is_null() {
+        // SAFETY: the caller's: made by `tsumugi_rwlock_create`.
+        drop(unsafe { Box::from_raw(rwlock) });
+    }
+}
+
+/// Locks for reading. Blocks.
+///
+/// Errors: NULL.
+///
+/// # Safety
+///
+/// `rwlock` is a live reader-writer lock.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_rwlock_read(rwlock: *const tsumugi_rwlock) -> c_int {
+    // SAFETY: the caller's.
+    unsafe { tsumugi_rwlock_read_within(rwlock, u64::MAX, false) }
+}
+
+/// Locks for reading, within a time limit. Blocks.
+///
+/// Errors: TIMED_OUT, CANCELLED, NULL.
+///
+/// # Safety
+///
+/// `rwlock` is a live reader-writer lock.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_rwlock_read_within(
+    rwlock: *const tsumugi_rwlock,
+    limit_ns: u64,
+    is_cancellable: bool,
+) -> c_int {
+    // SAFETY: the caller's.
+    code_of(unsafe { borrow(rwlock) }.and_then(|rwlock| {
+        let locked = rwlock.0.read_within(limit(limit_ns, is_cancellable));
+        locked.map(forget).map_err(of_interrupted)
+    }))
+}
+
+/// Locks for reading if that needs no waiting. Never waits.
+///
+/// Errors: BUSY, NULL.
+///
+/// # Safety
+///
+/// `rwlock` is a live reader-writer lock.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_rwlock_try_read(rwlock: *const tsumugi_rwlock) -> c_int {
+    // SAFETY: the caller's.
+    code_of(
+        unsafe { borrow(rwlock) }
+            .and_then(|rwlock| rwlock.0.try_read().map(forget).ok_or(TSUMUGI_ERROR_BUSY)),
+    )
+}
+
+/// Unlocks a lock that the caller has for reading. Never waits.
+///
+/// Errors: NULL.
+///
+/// # Safety
+///
+/// The caller has `rwlock` for reading.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_rwlock_unlock_read(rwlock: *const tsumugi_rwlock) -> c_int {
+    // SAFETY: the caller's: its guard was forgotten.
+    code_of(unsafe { borrow(rwlock) }.map(|rwlock| unsafe { rwlock.0.unlock_read() }))
+}
+
+/// Locks for writing. Blocks.
+///
+/// Errors: NULL.
+///
+/// # Safety
+///
+/// `rwlock` is a live reader-writer lock.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_rwlock_write(rwlock: *const tsumugi_rwlock) -> c_int {
+    // SAFETY: the caller's.
+    unsafe { tsumugi_rwlock_write_within(rwlock, u64::MAX, false) }
+}
+
+/// Locks for writing, within a time limit. Blocks.
+///
+/// Errors: TIMED_OUT, CANCELLED, NULL.
+///
+/// # Safety
+///
+/// `rwlock` is a live reader-writer lock.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_rwlock_write_within(
+    rwlock: *const tsumugi_rwlock,
+    limit_ns: u64,
+    is_cancellable: bool,
+) -> c_int {
+    // SAFETY: the caller's.
+    code_of(unsafe { borrow(rwlock) }.and_then(|rwlock| {
+        let locked = rwlock.0.write_within(limit(limit_ns, is_cancellable));
+        locked.map(forget).map_err(of_interrupted)
+    }))
+}
+
+/// Locks for writing if that needs no waiting. Never waits.
+///
+/// Errors: BUSY, NULL.
+///
+/// # Safety
+///
+/// `rwlock` is a live reader-writer lock.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_rwlock_try_write(rwlock: *const tsumugi_rwlock) -> c_int {
+    // SAFETY: the caller's.
+    code_of(
+        unsafe { borrow(rwlock) }
+            .and_then(|rwlock| rwlock.0.try_write().map(forget).ok_or(TSUMUGI_ERROR_BUSY)),
+    )
+}
+
+/// Unlocks a lock that the caller has for writing. Never waits.
+///
+/// Errors: NULL.
+///
+/// # Safety
+///
+/// The caller has `rwlock` for writing.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_rwlock_unlock_write(rwlock: *const tsumugi_rwlock) -> c_int {
+    // SAFETY: the caller's: its guard was forgotten.
+    code_of(unsafe { borrow(rwlock) }.map(|rwlock| unsafe { rwlock.0.unlock_write() }))
+}

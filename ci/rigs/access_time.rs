@@ -1,0 +1,89 @@
+//! Accesses of 8 bytes through the Rust interface, beside those of `access_time.c`
+//! through the C interface: for counting instructions, and for times.
+//!
+//! ```text
+//! cargo build --release --example access_time
+//! tsumugi run -n 2 target/release/examples/access_time put            times
+//! valgrind --tool=callgrind --toggle-collect='*measured*' \
+//!     target/release/examples/access_time put 10000                   a count
+//! ```
+//!
+//! The kinds are `put`, `get`, `fetch_add` (of `Runtime`), `global_put`, `global_get`,
+//! `global_fetch_add` and `global_copy` (of `Global`). The word is one of the last rank.
+
+use std::time::Instant;
+use std::{env, hint};
+use tsumugi::{Error, Global, GlobalPtr, Rank, Remote, Runtime};
+
+fn main() -> Result<(), Error> {
+    let mut args = env::args().skip(1);
+    let kind = args.next().unwrap_or_else(|| "put".to_owned());
+    let count: Option<u32> = args.next().and_then(|count| count.parse().ok());
+    tsumugi::run(|rt| {
+        let last = Rank(rt.size() - 1);
+        let shared = rt.share::<u64>(1)?;
+        let global = rt.global()?;
+        let block = global.expose::<u64>(16)?;
+        let addrs = rt.gather(block.at(0).addr().to_bits())?;
+        let place = Place {
+            rt: rt.clone(),
+            word: shared.at(last, 0),
+            to: global.pointer(addrs[last.0 as usize]),
+            own: block.at(8),
+            global,
+        };
+        rt.barrier()?;
+        if rt.rank() == Rank(0) {
+            measured(&place, &kind, 1)?;
+            match count {
+                Some(count) => measured(&place, &kind, count)?,
+                None => time(&place, &kind)?,
+            }
+        }
+        rt.barrier()
+    })
+}
+
+struct Place {
+    rt: Runtime,
+    global: Global,
+    word: Remote<u64>,
+    to: GlobalPtr<u64>,
+    own: GlobalPtr<u64>,
+}
+
+/// Callgrind counts between the entry of this function and its return.
+#[inline(never)]
+fn measured(place: &Place, kind: &str, count: u32) -> Result<(), Error> {
+    let Place { rt, global, word, to, own } = place;
+    let (word, to, own) = (*word, *to, *own);
+    let mut rounds = 0..count;
+    match kind {
+        "put" => rounds.try_for_each(|value| Ok(rt.put(word, u64::from(value))?)),
+        "get" => rounds
+            .try_for_each(|_| rt.get(word).map(hint::black_box).map(drop).map_err(Error::from)),
+        "fetch_add" => {
+            rounds.try_for_each(|_| rt.fetch_add(word, 1).map(drop).map_err(Error::from))
+        }
+        "global_put" => rounds.try_for_each(|value| Ok(global.put(to, u64::from(value))?)),
+        "global_get" => rounds
+            .try_for_each(|_| global.get(to).map(hint::black_box).map(drop).map_err(Error::from)),
+        "global_fetch_add" => {
+            rounds.try_for_each(|_| global.fetch_add(to, 1).map(drop).map_err(Error::from))
+        }
+        "global_copy" => rounds.try_for_each(|_| Ok(global.copy(to, own, 1)?)),
+        kind => Err(Error::program(format!("'{kind}' is none of the kinds"))),
+    }
+}
+
+fn time(place: &Place, kind: &str) -> Result<(), Error> {
+    let mut samples = Vec::new();
+    for _ in 0..101 {
+        let start = Instant::now();
+        measured(place, kind, 10_000)?;
+        samples.push(start.elapsed().as_nanos() as f64 / 1e4);
+    }
+    samples.sort_by(f64::total_cmp);
+    println!("rust {kind} {:.1} {:.1}", samples[0], samples[50]);
+    Ok(())
+}
