@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
-use tsumugi::ult::{Here, block_on};
+use tsumugi::ult::block_on;
 use tsumugi::{
     AddrError, Buffer, CollError, Config, Error, Outcome, Path, Rank, Remote, RemoteAddr, Runtime,
     Signal, Until,

@@ -390,5 +390,7 @@ pub const HEARTBEAT_BYTES: usize = Heartbeats::NODE_BYTES + tsumugi_backends::PE
 /// to a processor takes four trips that wait for processors. At this many bytes both
 /// take equally long.
 const CARRIED_BYTES: u64 = 32 << 10;
-const TAGS: usize = 1024;
+/// Operations in flight of a rank. A few less than 1,024, so that the tables of a rank of a
+/// million stay below 8 MB (`src/ledger/paper.rs`).
+const TAGS: usize = 1016;
 const RING_SLOTS: usize = 1024;
