@@ -1,8 +1,8 @@
 //! Operations that have not begun: one value for each call, and four ways to use it.
 //!
-//! [`Runtime::ops`](crate::Runtime::ops), [`Comm::ops`](crate::Comm::ops),
-//! [`GlobalArray::ops`](crate::GlobalArray::ops) and [`Global::ops`](crate::Global::ops)
-//! have methods with the names of the blocking calls. Each returns a [`Deferred`], which
+//! [`Runtime::ops`](crate::Runtime::ops), [`Comm::ops`](crate::Comm::ops) and
+//! [`GlobalArray::ops`](crate::GlobalArray::ops) have methods with the names of the
+//! blocking calls. Each returns a [`Deferred`], which
 //! does nothing by itself:
 //!
 //! | the caller | uses | and gets |
