@@ -549,13 +549,15 @@ struct tsumugi_region;
 struct tsumugi_registration;
 
 /**
+ * A message that was begun; the handle lives until a wait or a test ends it.
+ */
+struct tsumugi_request;
+
+/**
  * A lock that many threads may have for reading, or one for writing; first come, first
  * served.
  */
 struct tsumugi_rwlock;
- * A message that was begun; the handle lives until a wait or a test ends it.
- */
-struct tsumugi_request;
 
 /**
  * A scheduler: workers and their ULTs. A process may have any number of
