@@ -72,7 +72,7 @@ pub unsafe fn spawn(
 ///
 /// # Errors
 ///
-/// [`Cancelled`](crate::Cancelled) if its scheduler ended first.
+/// [`Cancelled`] if its scheduler ended first.
 #[inline(always)]
 pub fn join(handle: JoinHandle<Word>) -> Result<Word, Cancelled> {
     // A child that ran first has ended as a rule.

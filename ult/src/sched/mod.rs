@@ -356,7 +356,7 @@ pub fn id() -> Option<UltId> {
     worker.current().map(UltId::of)
 }
 
-/// Returns the rank to which this thread's scheduler belongs, see [`Origin::rank`];
+/// Returns the rank to which this thread's scheduler belongs, if it has one;
 /// `None` on a thread that is no worker.
 pub fn rank() -> Option<Rank> {
     // SAFETY: the pointer is this thread's own worker.
