@@ -2319,7 +2319,7 @@ int tsumugi_comm_open(const struct tsumugi_job *job, struct tsumugi_comm **out);
 /**
  * Makes a new communicator for a part of the program. All ranks must call it. Blocks.
  *
- * Errors: CROWDED (the job has made 65,535 communicators; a number is not used again),
+ * Errors: CROWDED (the job has made all of its 65,534 communicators),
  * LOST, JOB, ENDED, NULL.
  *
  * # Safety

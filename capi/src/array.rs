@@ -4,13 +4,12 @@
 //! largest of the words of 8, 4, 2 and 1 bytes that divides the element. A page has whole
 //! elements, so an element lies on one page.
 
-use super::code::{code_of, of_addr, of_error};
+use super::code::{code_of, of_array, of_error};
 use super::object::{Object, Places, bytes_at, end, given, job, live, make, refuse, room_at, tell};
 use super::parameter::{self, read};
 use super::{
     TSUMUGI_ATOMIC_ADD, TSUMUGI_ATOMIC_AND, TSUMUGI_ATOMIC_OR, TSUMUGI_ATOMIC_SWAP,
-    TSUMUGI_ATOMIC_XOR, TSUMUGI_ERROR_HELD, TSUMUGI_ERROR_LENGTH, TSUMUGI_ERROR_MEMORY,
-    TSUMUGI_ERROR_RANGE, TSUMUGI_ERROR_UNSUPPORTED, TSUMUGI_ERROR_VALUE, remember, tsumugi_job,
+    TSUMUGI_ATOMIC_XOR, TSUMUGI_ERROR_LENGTH, TSUMUGI_ERROR_VALUE, tsumugi_job,
 };
 use std::ffi::{c_int, c_void};
 use std::slice;
@@ -376,8 +375,9 @@ impl tsumugi_array {
             4 => runtime.array_by(len, dealt).map(Units::Four),
             _ => runtime.array_by(len, dealt).map(Units::Eight),
         };
+        // The shape of the pages is what else can be wrong.
         let units = units.map_err(|error| match error {
-            Error::Program(reason) => refuse(TSUMUGI_ERROR_VALUE, reason),
+            Error::Other(error) => refuse(TSUMUGI_ERROR_VALUE, error),
             error => of_error(&error),
         })?;
         Ok(Self { units, len: of.len, element_bytes: of.element_bytes })
@@ -501,21 +501,6 @@ fn change<T: Word>(
         }
     };
     was.map_err(of_array)
-}
-
-pub(super) fn of_array(error: ArrayError) -> c_int {
-    let code = match error {
-        ArrayError::Addr(error) => return of_addr(error),
-        ArrayError::OutOfRange { .. } | ArrayError::NoPage { .. } => TSUMUGI_ERROR_RANGE,
-        ArrayError::Full { .. } | ArrayError::NoCopies { .. } | ArrayError::NoPlace { .. } => {
-            TSUMUGI_ERROR_MEMORY
-        }
-        ArrayError::NoAddresses { .. } => TSUMUGI_ERROR_LENGTH,
-        ArrayError::Lent { .. } => TSUMUGI_ERROR_HELD,
-        ArrayError::NotByMessages | ArrayError::NotAlone => TSUMUGI_ERROR_UNSUPPORTED,
-        _ => TSUMUGI_ERROR_VALUE,
-    };
-    remember(code, error)
 }
 
 /// The default size of a page.

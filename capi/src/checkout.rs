@@ -1,7 +1,7 @@
 //! Checkouts of an array: copies of elements that a rank works on as plain memory.
 
-use super::array::{of_array, with_units};
-use super::code::{code_of, of_error};
+use super::array::with_units;
+use super::code::{code_of, of_array, of_error};
 use super::object::{Object, Places, end, given, live, make, refuse};
 use super::{TSUMUGI_ERROR_VALUE, tsumugi_array};
 use std::any::Any;

@@ -3,7 +3,9 @@
 use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_int};
 use std::fmt::Display;
+use tsumugi::array::ArrayError;
 use tsumugi::global::GlobalAddr;
+use tsumugi::window::WindowError;
 use tsumugi::{AddrError, CallError, Error, MessageError, SendError};
 use tsumugi_ult::{Interrupted, SpawnError, StartError};
 
@@ -197,6 +199,28 @@ pub(super) fn of_message(error: MessageError) -> c_int {
     remember(code, error)
 }
 
+pub(super) fn of_array(error: ArrayError) -> c_int {
+    let code = match error {
+        ArrayError::Addr(error) => return of_addr(error),
+        ArrayError::OutOfRange { .. } | ArrayError::NoPage { .. } => TSUMUGI_ERROR_RANGE,
+        ArrayError::Full { .. } | ArrayError::NoCopies { .. } | ArrayError::NoPlace { .. } => {
+            TSUMUGI_ERROR_MEMORY
+        }
+        ArrayError::NoAddresses { .. } => TSUMUGI_ERROR_LENGTH,
+        ArrayError::Lent { .. } => TSUMUGI_ERROR_HELD,
+        ArrayError::NotByMessages | ArrayError::NotAlone => TSUMUGI_ERROR_UNSUPPORTED,
+        _ => TSUMUGI_ERROR_VALUE,
+    };
+    remember(code, error)
+}
+
+pub(super) fn of_window(error: WindowError) -> c_int {
+    match error {
+        WindowError::Addr(error) => of_addr(error),
+        error => remember(TSUMUGI_ERROR_HELD, error),
+    }
+}
+
 pub(super) fn of_error(error: &Error) -> c_int {
     use tsumugi_core::coll::CollError;
     use tsumugi_core::mem::RegisterError;
@@ -204,6 +228,8 @@ pub(super) fn of_error(error: &Error) -> c_int {
         Error::Access(error) => return of_access(*error),
         Error::Addr(error) => return of_addr(*error),
         Error::Message(error) => return of_message(*error),
+        Error::Array(error) => return of_array(*error),
+        Error::Window(error) => return of_window(*error),
         Error::Call(CallError::PeerLost { .. }) => TSUMUGI_ERROR_LOST,
         Error::Call(CallError::Timeout) => TSUMUGI_ERROR_TIMED_OUT,
         Error::Call(CallError::UnknownHandler { .. }) => TSUMUGI_ERROR_HANDLER,

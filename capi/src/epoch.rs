@@ -1,14 +1,14 @@
 //! Holds and epochs of windows: which ranks may access which targets at which time.
 
-use super::code::{code_of, of_addr};
+use super::code::{code_of, of_addr, of_window};
 use super::object::{Object, Places, end, given, list_at, live, make};
 use super::rank_lock::mode_of;
-use super::{TSUMUGI_ERROR_HELD, remember, tsumugi_window};
+use super::tsumugi_window;
 use std::ffi::c_int;
 use std::mem::transmute;
 use std::sync::Arc;
 use tsumugi::lock::LockMode;
-use tsumugi::window::{Epoch, Exposure, Hold, WindowError};
+use tsumugi::window::{Epoch, Exposure, Hold};
 use tsumugi::{Rank, Window};
 
 /// A lock on one target of a window or on all of them. The handle lives until
@@ -324,13 +324,6 @@ impl Object for tsumugi_epoch {
     fn places() -> &'static Places<Self> {
         static PLACES: Places<tsumugi_epoch> = Places::new();
         &PLACES
-    }
-}
-
-fn of_window(error: WindowError) -> c_int {
-    match error {
-        WindowError::Addr(error) => of_addr(error),
-        error => remember(TSUMUGI_ERROR_HELD, error),
     }
 }
 

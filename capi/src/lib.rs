@@ -80,7 +80,6 @@ pub use region::*;
 pub use request::*;
 pub use rwlock::*;
 pub use scheduler::*;
-pub use scheduler::*;
 pub use semaphore::*;
 pub use signal::*;
 pub use thread::*;

@@ -33,6 +33,13 @@ pub enum CliCommand {
     Demo(DemoArgs),
     /// Measure operations, threads, messages, locks and arrays, beside bare loops
     Bench(BenchArgs),
+    /// Print a script that completes the words of this command in a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page of this command, for `man -l -`
+    Man,
     /// Start the ranks of one host; `run --hosts` starts this command on each host
     #[command(hide = true)]
     Agent,
@@ -122,10 +129,14 @@ pub struct DemoArgs {
 
 /// `tsumugi bench`
 #[derive(Args, Debug)]
+#[command(arg_required_else_help = true)]
 pub struct BenchArgs {
+    /// List the figures with their rows, which --only selects, and measure nothing
+    #[arg(long)]
+    pub list: bool,
     /// The figure to measure.
     #[command(subcommand)]
-    pub figure: BenchFigure,
+    pub figure: Option<BenchFigure>,
 }
 
 /// The figures.

@@ -15,7 +15,7 @@ use tsumugi::pvas::config::RANKS_MAX;
 use tsumugi::pvas::distance::{Distance, Thresholds};
 use tsumugi::pvas::partition::{PartitionShape, ShapeError};
 use tsumugi::pvas::space::limits;
-use tsumugi::pvas::{HugePages, attach, cma};
+use tsumugi::pvas::{HugePages, Space, SpaceConfig, attach, cma, fence};
 use tsumugi::{Config, Knob, KnobGroup, Ledger};
 
 /// The parts of the description that the arguments select; the machine if they
@@ -183,7 +183,9 @@ fn machine() -> Vec<FactGroup> {
         ("memory limit of the control group", memory::limit_bytes().map_or_else(none, text::bytes)),
         ("huge pages for memory files", space::allowed(HugePages::Advise)),
         ("huge pages reserved", space::allowed(HugePages::Reserved)),
-        ("cross-memory copy", cma::probe().map_or_else(|e| e.to_string(), |()| "works".into())),
+        ("cross-memory copy (process_vm_readv)", cross_copy()),
+        ("memory files (memfd, seals)", memory_files()),
+        ("fence of all processors (membarrier)", fences()),
         ("address space limit", limit(libc::RLIMIT_AS)),
         ("file size limit", limit(libc::RLIMIT_FSIZE)),
         ("locked memory limit", limit(libc::RLIMIT_MEMLOCK)),
@@ -207,6 +209,26 @@ fn network() -> FactGroup {
         Err(error) => vec![("none", error.to_string())],
     };
     FactGroup { title: "network to other nodes", facts, table: String::new() }
+}
+
+/// Whether the kernel copies between processes, which a container may refuse.
+fn cross_copy() -> String {
+    let slower = |error| format!("{error}: messages between buffers outside of heaps copy twice");
+    cma::probe().map_or_else(slower, |()| "works".to_owned())
+}
+
+fn memory_files() -> String {
+    match Space::create(1, &SpaceConfig::default()) {
+        Ok(_) => "work".to_owned(),
+        Err(error) => format!("{error}: no job starts"),
+    }
+}
+
+fn fences() -> String {
+    match fence::register() {
+        true => "works".to_owned(),
+        false => "refused: senders of messages execute a fence each, which is slower".to_owned(),
+    }
 }
 
 fn or_nothing(text: String) -> String {

@@ -27,7 +27,7 @@ mod demo;
 
 use self::args::{Cli, CliCommand, CompareArgs};
 use self::failure::Failure;
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -41,6 +41,12 @@ pub fn command() -> ExitCode {
         CliCommand::Info(args) => info::info(&args),
         CliCommand::Run(args) if args.hosts.is_empty() => job::run(&args),
         CliCommand::Run(args) => hosts::run(&args),
+        CliCommand::Completions { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "tsumugi", &mut script);
+            Ok(String::from_utf8_lossy(&script).into_owned())
+        }
+        CliCommand::Man => manual(),
         CliCommand::Agent => hosts::agent(),
     })
 }
@@ -48,6 +54,19 @@ pub fn command() -> ExitCode {
 /// Runs the command that measures these systems beside tsumugi.
 pub fn compare(peers: &[System]) -> ExitCode {
     ended(bench::compare(&CompareArgs::parse(), peers))
+}
+
+/// The manual pages of the command and its commands, one after the other.
+fn manual() -> Result<String, Failure> {
+    let mut command = Cli::command();
+    command.build();
+    let mut pages = Vec::new();
+    let shown = command.get_subcommands().filter(|one| !one.is_hide_set()).cloned();
+    for page in std::iter::once(command.clone()).chain(shown) {
+        let rendered = clap_mangen::Man::new(page).render(&mut pages);
+        rendered.map_err(|error| Failure::Failed(format!("the manual: {error}")))?;
+    }
+    Ok(String::from_utf8_lossy(&pages).into_owned())
 }
 
 fn ended(outcome: Result<String, Failure>) -> ExitCode {

@@ -111,6 +111,18 @@ fn a_bad_variable_is_refused_once() {
 }
 
 #[test]
+fn the_command_describes_itself() {
+    for (words, what) in [
+        (&["completions", "bash"][..], "_tsumugi()"),
+        (&["man"], ".TH"),
+        (&["bench", "--list"], "gas "),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_tsumugi")).args(words).output().unwrap();
+        assert!(output.status.success() && text(&output.stdout).contains(what), "{words:?}");
+    }
+}
+
+#[test]
 fn a_misspelt_variable_is_reported_by_one_rank() {
     let own = env!("CARGO_BIN_EXE_tsumugi");
     let mut command = Command::new(own);

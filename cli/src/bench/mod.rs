@@ -41,7 +41,8 @@ pub use self::line::trip_ns;
 
 /// Runs the benchmark, and returns the tables if this process has them.
 pub fn bench(bench: &args::BenchArgs) -> Result<String, Failure> {
-    match &bench.figure {
+    let Some(figure) = &bench.figure else { return Ok(list()) };
+    match figure {
         BenchFigure::Rma(measure) => one_sided(measure),
         BenchFigure::Far(measure) => between_nodes(measure),
         BenchFigure::Ult(ults) => ult::measure(ults, &[]),
@@ -62,6 +63,26 @@ pub fn bench(bench: &args::BenchArgs) -> Result<String, Failure> {
         BenchFigure::Gas(measure) => pages(measure),
         BenchFigure::Program(measure) => programs(measure),
     }
+}
+
+/// The rows of all figures, by groups.
+fn list() -> String {
+    let figures = [
+        ("rma", rma::CATALOGUE),
+        ("far", far::CATALOGUE),
+        ("ult", ult::CATALOGUE),
+        ("message", message::CATALOGUE),
+        ("lock", lock::CATALOGUE),
+        ("gas", gas::CATALOGUE),
+        ("program", program::CATALOGUE),
+    ];
+    let mut text = String::new();
+    for (figure, groups) in figures {
+        for group in groups {
+            text += &format!("{figure} {}: {}\n", group.name, group.rows.join(" "));
+        }
+    }
+    text
 }
 
 /// Like [`bench`], beside the systems `peers`.

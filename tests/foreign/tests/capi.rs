@@ -146,7 +146,7 @@ fn every_function_on_memory_is_called_by_the_program() {
 fn a_cpp_program_runs_as_a_job() {
     let library = build();
     for (link, ranks) in [("libtsumugi.so", 2), ("libtsumugi.a", 3)] {
-        let words: [&str; 30] = [];
+        let words: [&str; 0] = [];
         let job = Launch::new(ranks).program(compile_cpp(&library, "whole", link), words).start();
         let code = job.expect("a job that starts").wait().expect("a job that ends").code();
         assert_eq!(code, 0, "{link} on {ranks} ranks");

@@ -23,7 +23,7 @@ use crate::args;
 use crate::failure::Failure;
 use crate::summary::Summary;
 
-const CATALOGUE: &[Group] = &[
+pub const CATALOGUE: &[Group] = &[
     Group { name: "alone", rows: &["fetch_add", "shared_uncontended", "exclusive_uncontended"] },
     Group { name: "processes", rows: &together::TOGETHER },
     Group {

@@ -34,7 +34,7 @@ use tsumugi::affinity;
 use tsumugi_bench_ult::turns::{Missing, Process, take_turns};
 use tsumugi_bench_ult::{Inbox, ROWS, Row, System, bare, ults};
 
-const CATALOGUE: &[Group] = &[
+pub const CATALOGUE: &[Group] = &[
     Group { name: "switch", rows: &["raw_switch", "yield2", "yield1000", "park_same"] },
     Group { name: "fork", rows: &["create_join", "create_join_inline", "fib", "fib_no_inline"] },
     Group { name: "wake", rows: &["wake_spinning", "wake_sleeping"] },
