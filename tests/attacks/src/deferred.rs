@@ -88,7 +88,7 @@ fn leave_each(rt: &Runtime, rounds: u64, is_forgotten: bool) -> Result<(), Error
         buf.fill(9);
         ult::yield_now();
         assert!(buf.iter().all(|value| *value == 9), "{round}");
-        assert!(bytes.iter_mut().all(|value| *value == 9), "{round}");
+        assert!(bytes.iter().all(|value| *value == 9), "{round}");
     }
     // There is room for others, and they work.
     assert_eq!(ult::block_on(ops.get(words.at(peer, 1)).into_future())?, 7);
