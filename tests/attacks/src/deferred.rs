@@ -84,7 +84,7 @@ fn leave_each(rt: &Runtime, rounds: u64, is_forgotten: bool) -> Result<(), Error
         }
         assert_eq!(value, [9; 10]);
         let mut buf = rt.buffer::<u64>(LEN)?;
-        let mut bytes = Vec::from([9u8; 100]);
+        let bytes = Vec::from([9u8; 100]);
         buf.fill(9);
         ult::yield_now();
         assert!(buf.iter().all(|value| *value == 9), "{round}");
