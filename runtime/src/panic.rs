@@ -95,7 +95,9 @@ pub fn call_back(then: impl FnOnce() + Send) {
 fn report(what: impl Display, panic: Box<dyn Any + Send>) {
     // One write, so that the line does not mix with other output. An error is
     // ignored, so that a closed stream does not cause another panic.
-    let who = RankPrefix::here();
+    let (who, what) = (RankPrefix::here().to_string(), what.to_string());
+    // A service names its rank on threads that belong to none.
+    let who = if what.starts_with(&who) { "" } else { &who };
     let line = format!("tsumugi: {who}{what} panicked: {}\n", text_of(&*panic));
     let _ = std::io::stderr().write_all(line.as_bytes());
     // The panic's value may panic when it is dropped, and so may the value of that

@@ -22,7 +22,7 @@
 //! all sequentially consistent (the Dekker pattern): the waiter sees the change, or
 //! the notifier sees the waiter. No pointer crosses processes, and a notifier that
 //! dies half-way leaves no lock taken. When a rank has died, the change of a word
-//! may never come: every wait then ends with [`AddrError::PeerLost`].
+//! may never come: every wait then ends with [`AddrError::PeerLost`](crate::mem::AddrError::PeerLost).
 //!
 //! Progress: `announce` is wait-free, `drain` and parking are lock-free.
 
