@@ -31,6 +31,7 @@ fn the_corpus_is_refused_or_parsed() {
     }
 }
 
+/// A card has the release of its program in bytes 2 and 3: a new release needs new files.
 #[test]
 fn every_input_of_the_corpus_is_accepted_or_refused_as_marked() {
     stored("card").replay(|path, is_good, bytes| {

@@ -51,8 +51,7 @@
 //! | 43 | indices that wrap | `indices_that_wrap` |
 //! | 44 | a change of published values | `tests/attacks/tests/publish.rs: published_values_cannot_be_changed` |
 //! | 45 | a job in a job | `jobs_in_jobs` |
-//! | 46 | a future dropped half-way | `futures_dropped_half_way` |
-//! | 46a | operations as values: forgotten, dropped in flight, begun without room; callbacks of every kind that panic or begin others | `operations_forgotten`, `operations_dropped_in_flight`, `operations_without_room`, `callbacks_of_every_kind_that_panic`, `callbacks_that_begin_operations` |
+//! | 46 | a future dropped half-way; operations as values: forgotten, dropped in flight, begun without room; callbacks of every kind that panic or begin others | `futures_dropped_half_way`, `operations_forgotten`, `operations_dropped_in_flight`, `operations_without_room`, `callbacks_of_every_kind_that_panic`, `callbacks_that_begin_operations` |
 //! | 47, 48 | a callback that panics or blocks, on each path | `callbacks_that_panic`, `callbacks_that_block`, `wakers_that_panic` |
 //! | 49, 50 | a handler that panics or blocks | `handlers_that_panic`, `handlers_that_block` |
 //! | 51 | a heap that outlives its job | `tests/global_heap.rs: thread_locals_are_dropped_with_their_threads` |
