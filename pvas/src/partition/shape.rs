@@ -288,6 +288,7 @@ const fn round_down(bytes: usize, to: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::ValueKind;
 
     fn limits(address_space: Option<u64>, file: Option<u64>) -> Limits {
         Limits { address_space_bytes: address_space, file_bytes: file, ..Limits::default() }
@@ -305,9 +306,10 @@ mod tests {
             (SpaceConfig { stack_bytes: largest, ..SpaceConfig::small() }, config::STACKS),
             (SpaceConfig { base: Some(largest), ..SpaceConfig::small() }, config::BASE),
         ];
-        for (config, name) in all {
-            let error = fit(config);
-            assert!(error.contains(&format!("{name}={largest:#x}")), "{error}");
+        for (options, name) in all {
+            let kind = if name == config::BASE { ValueKind::Address } else { ValueKind::Size };
+            let error = fit(options);
+            assert!(error.contains(&format!("{name}={}", kind.show(largest))), "{error}");
         }
     }
 
