@@ -249,6 +249,7 @@ impl RankNode {
         *self.spawner.lock().unwrap_or_else(PoisonError::into_inner) = None;
         self.am.close();
         self.messages.close();
+        self.collectives.close();
         if let Some(global) = self.global() {
             global.close();
         }

@@ -5,6 +5,7 @@ use super::exchange::Exchange;
 use super::group::GroupHandle;
 use super::service::Driven;
 use crate::error::Error;
+use crate::panic;
 use std::any::Any;
 use std::fmt;
 use std::pin::Pin;
@@ -91,6 +92,16 @@ impl GroupHandle {
 }
 
 impl Shared {
+    /// Notes the end, and wakes the thread or task that waits for it.
+    fn finish(&self, result: Result<(), Error>, kept: Option<Box<dyn Any + Send>>) {
+        let mut end = self.end();
+        (end.result, end.has_ended, end.kept) = (Some(result), true, kept);
+        let (sleeper, task) = (end.sleeper.take(), end.task.take());
+        drop(end);
+        sleeper.into_iter().for_each(Waker::wake);
+        task.into_iter().for_each(std::task::Waker::wake);
+    }
+
     fn end(&self) -> MutexGuard<'_, End> {
         self.end.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -107,8 +118,20 @@ impl Driven for Shared {
                 received: &parts.blocks[1],
                 ..self.group.tables()
             };
-            // SAFETY: the promise of `begin`.
-            unsafe { exchange.post(&self.group, &tables, buffers, parts.combine.as_deref()) };
+            let posted = panic::contain("the operation of a collective", || {
+                // SAFETY: the promise of `begin`.
+                unsafe { exchange.post(&self.group, &tables, buffers, parts.combine.as_deref()) }
+            });
+            if posted.is_none() {
+                // The buffers stay: messages in progress may still use them.
+                std::mem::forget(work.parts.take());
+                drop(work);
+                self.finish(
+                    Err(Error::program("the operation of a collective has panicked")),
+                    None,
+                );
+                return true;
+            }
             if let Some(result) = exchange.poll_done() {
                 break result;
             }
@@ -119,12 +142,7 @@ impl Driven for Shared {
         };
         let kept = work.parts.take().map(|parts| parts.kept);
         drop(work);
-        let mut end = self.end();
-        (end.result, end.has_ended, end.kept) = (Some(result), true, kept);
-        let (sleeper, task) = (end.sleeper.take(), end.task.take());
-        drop(end);
-        sleeper.into_iter().for_each(Waker::wake);
-        task.into_iter().for_each(std::task::Waker::wake);
+        self.finish(result, kept);
         true
     }
 

@@ -169,8 +169,20 @@ impl Service for Collectives {
 
     fn on_busy(&self) {}
 
+    /// A rank that ends takes part in what it has begun.
+    fn is_busy(&self) -> bool {
+        self.has_running()
+    }
+
     fn until_deadline(&self) -> Option<Duration> {
         self.has_running().then_some(HELPER_LOOK)
+    }
+
+    fn close(&self) {
+        // Messages in progress may still use the buffers of what has not ended.
+        let left = std::mem::take(&mut *self.running());
+        self.running_count.store(0, Ordering::SeqCst);
+        left.into_iter().for_each(std::mem::forget);
     }
 }
 
