@@ -14,11 +14,11 @@ use tsumugi::{Comm, MessageError, Rank, Received};
 /// A message that was begun; the handle lives until a wait or a test ends it.
 pub struct tsumugi_request {
     // Declared before `comm`, which it borrows.
-    begun: Begun,
+    begun: Direction,
     comm: Comm,
 }
 
-enum Begun {
+enum Direction {
     Send(Sending<'static, Memory>, Received),
     Receive(Receiving<'static, Memory>),
 }
@@ -81,7 +81,7 @@ pub unsafe extern "C" fn tsumugi_isend(
         let sending = unsafe { transmute::<Sending<'_, _>, Sending<'static, _>>(sending) };
         let sent = Received { source: Rank(to), tag, bytes };
         // SAFETY: the caller's.
-        unsafe { make(out, tsumugi_request { begun: Begun::Send(sending, sent), comm }) };
+        unsafe { make(out, tsumugi_request { begun: Direction::Send(sending, sent), comm }) };
         Ok(())
     };
     code_of(begin())
@@ -117,7 +117,7 @@ pub unsafe extern "C" fn tsumugi_irecv(
         // SAFETY: as in `tsumugi_isend`.
         let receiving = unsafe { transmute::<Receiving<'_, _>, Receiving<'static, _>>(receiving) };
         // SAFETY: the caller's.
-        unsafe { make(out, tsumugi_request { begun: Begun::Receive(receiving), comm }) };
+        unsafe { make(out, tsumugi_request { begun: Direction::Receive(receiving), comm }) };
         Ok(())
     };
     code_of(begin())
@@ -274,8 +274,8 @@ pub unsafe extern "C" fn tsumugi_request_cancel(request: *const tsumugi_request)
     let cancel = || {
         // SAFETY: the caller's.
         match unsafe { &live(request)?.begun } {
-            Begun::Receive(receiving) => receiving.cancel(),
-            Begun::Send(..) => {
+            Direction::Receive(receiving) => receiving.cancel(),
+            Direction::Send(..) => {
                 let reason = format_args!("the request at {request:p} is a send");
                 return Err(refuse(TSUMUGI_ERROR_VALUE, reason));
             }
@@ -288,16 +288,16 @@ pub unsafe extern "C" fn tsumugi_request_cancel(request: *const tsumugi_request)
 impl tsumugi_request {
     fn message(&self) -> &dyn Message {
         match &self.begun {
-            Begun::Send(sending, _) => sending,
-            Begun::Receive(receiving) => receiving,
+            Direction::Send(sending, _) => sending,
+            Direction::Receive(receiving) => receiving,
         }
     }
 
     fn finish(self) -> Result<Received, MessageError> {
         let Self { begun, comm: _comm } = self;
         match begun {
-            Begun::Send(sending, sent) => sending.wait().map(|_| sent),
-            Begun::Receive(receiving) => receiving.wait().map(|(received, _)| received),
+            Direction::Send(sending, sent) => sending.wait().map(|_| sent),
+            Direction::Receive(receiving) => receiving.wait().map(|(received, _)| received),
         }
     }
 }
@@ -314,8 +314,8 @@ impl Object for tsumugi_request {
 impl std::fmt::Debug for tsumugi_request {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.begun {
-            Begun::Send(sending, _) => write!(f, "tsumugi_request({sending:?})"),
-            Begun::Receive(receiving) => write!(f, "tsumugi_request({receiving:?})"),
+            Direction::Send(sending, _) => write!(f, "tsumugi_request({sending:?})"),
+            Direction::Receive(receiving) => write!(f, "tsumugi_request({receiving:?})"),
         }
     }
 }

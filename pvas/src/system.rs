@@ -23,12 +23,12 @@ pub enum SystemPart {
 
 /// The first two numbers of a version, such as 5.3.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Release(pub u32, pub u32);
+pub struct SystemVersion(pub u32, pub u32);
 
 /// The oldest kernel.
-pub const OLDEST_LINUX: Release = Release(5, 3);
+pub const OLDEST_LINUX: SystemVersion = SystemVersion(5, 3);
 /// The oldest C library.
-pub const OLDEST_GLIBC: Release = Release(2, 27);
+pub const OLDEST_GLIBC: SystemVersion = SystemVersion(2, 27);
 
 /// A part of the system is too old.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,12 +36,12 @@ pub struct OldSystem {
     /// The part.
     pub part: SystemPart,
     /// Its version.
-    pub found: Release,
+    pub found: SystemVersion,
     /// The oldest version on which a rank runs.
-    pub oldest: Release,
+    pub oldest: SystemVersion,
 }
 
-impl Release {
+impl SystemVersion {
     /// Reads the beginning of a version as the system writes it, such as `6.1.0-18-amd64`
     /// or `2.36`; `None` if it does not begin with two numbers.
     pub fn parse(text: &str) -> Option<Self> {
@@ -66,8 +66,12 @@ pub fn check() -> Result<(), OldSystem> {
     refuse_older(SystemPart::Glibc, sys::glibc_version(), OLDEST_GLIBC)
 }
 
-fn refuse_older(part: SystemPart, found: Option<&str>, oldest: Release) -> Result<(), OldSystem> {
-    match found.and_then(Release::parse) {
+fn refuse_older(
+    part: SystemPart,
+    found: Option<&str>,
+    oldest: SystemVersion,
+) -> Result<(), OldSystem> {
+    match found.and_then(SystemVersion::parse) {
         Some(found) if found < oldest => Err(OldSystem { part, found, oldest }),
         _ => Ok(()),
     }
@@ -82,7 +86,7 @@ impl fmt::Display for SystemPart {
     }
 }
 
-impl fmt::Display for Release {
+impl fmt::Display for SystemVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.0, self.1)
     }
@@ -106,13 +110,13 @@ mod tests {
     #[test]
     fn versions_are_read_as_systems_write_them() {
         for (text, release) in [
-            ("6.1.0-18-amd64", Some(Release(6, 1))),
-            ("5.3", Some(Release(5, 3))),
-            ("5.15.167.4-microsoft-standard-WSL2", Some(Release(5, 15))),
-            ("4.18.0-553.el8_10.x86_64", Some(Release(4, 18))),
-            ("6.12-rc1", Some(Release(6, 12))),
-            ("2.36", Some(Release(2, 36))),
-            ("2.17.9000", Some(Release(2, 17))),
+            ("6.1.0-18-amd64", Some(SystemVersion(6, 1))),
+            ("5.3", Some(SystemVersion(5, 3))),
+            ("5.15.167.4-microsoft-standard-WSL2", Some(SystemVersion(5, 15))),
+            ("4.18.0-553.el8_10.x86_64", Some(SystemVersion(4, 18))),
+            ("6.12-rc1", Some(SystemVersion(6, 12))),
+            ("2.36", Some(SystemVersion(2, 36))),
+            ("2.17.9000", Some(SystemVersion(2, 17))),
             ("", None),
             ("6", None),
             ("6.", None),
@@ -121,7 +125,7 @@ mod tests {
             ("6.x", None),
             ("99999999999.1", None),
         ] {
-            assert_eq!(Release::parse(text), release, "{text:?}");
+            assert_eq!(SystemVersion::parse(text), release, "{text:?}");
         }
     }
 
@@ -155,7 +159,7 @@ mod tests {
     fn an_unknown_version_passes_and_this_system_does() {
         assert_eq!(refuse_older(SystemPart::Linux, Some("a kernel"), OLDEST_LINUX), Ok(()));
         assert_eq!(refuse_older(SystemPart::Glibc, None, OLDEST_GLIBC), Ok(()));
-        assert!(sys::kernel_release().as_deref().and_then(Release::parse).is_some());
+        assert!(sys::kernel_release().as_deref().and_then(SystemVersion::parse).is_some());
         assert_eq!(check(), Ok(()));
     }
 }

@@ -37,10 +37,10 @@ pub trait Carry: Send + 'static {
 /// An operation that a ULT carries out. If this is dropped, the operation goes on, and its
 /// result is dropped.
 #[must_use = "the result of an operation that is dropped is lost"]
-pub struct CarriedTicket<'a, C: Carry>(Ticket<'a, PoolBox<Stage<C>>>);
+pub struct CarriedTicket<'a, C: Carry>(Ticket<'a, PoolBox<CallStage<C>>>);
 
 /// How far the operation is.
-enum Stage<C: Carry> {
+enum CallStage<C: Carry> {
     Begun(C),
     /// The ULT has the operation. It stays so if the operation panics.
     Running,
@@ -59,12 +59,12 @@ impl RankHandle {
     pub fn begin_carried<C: Carry>(&self, call: C) -> Result<CarriedTicket<'_, C>, (C, Why)> {
         let host = self.node().host();
         let back = |stage| match stage {
-            Stage::Begun(call) => (call, Why::NoTag),
+            CallStage::Begun(call) => (call, Why::NoTag),
             _ => unreachable!("a table gives back what it got"),
         };
         // SAFETY: the box is in a slot of the same node, in a ticket that borrows the
         // node, or with a ULT that keeps the node.
-        let boxed = unsafe { host.blocks().try_box(hint(), Stage::Begun(call)) };
+        let boxed = unsafe { host.blocks().try_box(hint(), CallStage::Begun(call)) };
         let boxed = boxed.map_err(back)?;
         let ticket = host.completions().try_begin(hint(), boxed);
         let ticket = ticket.map_err(|boxed| back(boxed.into_inner()))?;
@@ -113,13 +113,13 @@ fn run<C: Carry>(node: &RankNode, tag: Tag) {
     let table = node.host().completions();
     // SAFETY: the slot has such a box, and the operation is in flight until the completion
     // below: until then nothing else uses the value in the box.
-    let at = unsafe { table.buffer_of::<PoolBox<Stage<C>>>(tag).as_ref() }.as_ptr();
+    let at = unsafe { table.buffer_of::<PoolBox<CallStage<C>>>(tag).as_ref() }.as_ptr();
     // SAFETY: the same.
-    let stage = unsafe { at.replace(Stage::Running) };
-    let Stage::Begun(call) = stage else { unreachable!("an operation runs once") };
+    let stage = unsafe { at.replace(CallStage::Running) };
+    let CallStage::Begun(call) = stage else { unreachable!("an operation runs once") };
     if let Some(output) = panic::contain(WHAT, || call.carry()) {
         // SAFETY: the same.
-        unsafe { at.write(Stage::Ended(output)) };
+        unsafe { at.write(CallStage::Ended(output)) };
     }
     table.complete(tag, Ok(0));
 }
@@ -164,7 +164,7 @@ impl<C: Carry> CarriedTicket<'_, C> {
     }
 }
 
-impl<C: Carry> Stage<C> {
+impl<C: Carry> CallStage<C> {
     fn output(self) -> C::Output {
         match self {
             Self::Ended(output) => output,

@@ -31,9 +31,9 @@ pub enum Status<C: Begin> {
 
 /// The future of an operation. It begins at the first poll. A future that is dropped
 /// later leaves the operation in flight.
-pub struct Awaited<C: Begin>(Stage<C>);
+pub struct Awaited<C: Begin>(AwaitStage<C>);
 
-enum Stage<C: Begin> {
+enum AwaitStage<C: Begin> {
     Deferred(C),
     InFlight(C::Flight),
     Over,
@@ -196,7 +196,7 @@ impl<C: Begin> IntoFuture for Deferred<C> {
     type IntoFuture = Awaited<C>;
 
     fn into_future(self) -> Awaited<C> {
-        Awaited(Stage::Deferred(self.call))
+        Awaited(AwaitStage::Deferred(self.call))
     }
 }
 
@@ -206,28 +206,28 @@ impl<C: Begin> Future for Awaited<C> {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<C::Output> {
         let stage = &mut self.get_mut().0;
-        if let Stage::Deferred(_) = stage {
-            let Stage::Deferred(call) = std::mem::replace(stage, Stage::Over) else {
+        if let AwaitStage::Deferred(_) = stage {
+            let AwaitStage::Deferred(call) = std::mem::replace(stage, AwaitStage::Over) else {
                 unreachable!("checked above")
             };
             match call.try_begin() {
                 Ok(Begun::Done(output)) => return Poll::Ready(output),
-                Ok(Begun::Pending(flight)) => *stage = Stage::InFlight(flight),
+                Ok(Begun::Pending(flight)) => *stage = AwaitStage::InFlight(flight),
                 Err((call, _)) => {
                     call.make_room();
-                    *stage = Stage::Deferred(call);
+                    *stage = AwaitStage::Deferred(call);
                     // Other tasks run, and this one tries again.
                     context.waker().wake_by_ref();
                     return Poll::Pending;
                 }
             }
         }
-        let Stage::InFlight(flight) = stage else {
+        let AwaitStage::InFlight(flight) = stage else {
             panic!("the future of an operation was polled after it had completed")
         };
         let polled = flight.poll_end(context);
         if polled.is_ready() {
-            *stage = Stage::Over;
+            *stage = AwaitStage::Over;
         }
         polled
     }
@@ -263,9 +263,9 @@ impl<C: Begin> fmt::Debug for InFlight<C> {
 impl<C: Begin> fmt::Debug for Awaited<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.0 {
-            Stage::Deferred(_) => "Awaited(deferred)",
-            Stage::InFlight(_) => "Awaited(in flight)",
-            Stage::Over => "Awaited(over)",
+            AwaitStage::Deferred(_) => "Awaited(deferred)",
+            AwaitStage::InFlight(_) => "Awaited(in flight)",
+            AwaitStage::Over => "Awaited(over)",
         })
     }
 }

@@ -7,7 +7,7 @@
 //!            a rank has died ────┴──► no more steps; the messages under way end
 //! ```
 //!
-//! After a death no member makes another step, and each tells nobody: all members learn
+//! After a death no member makes another step, and none sends a notice: all members learn
 //! of a death by themselves. Each of them goes on to take what others send to it in this
 //! group, so the sends under way end, too.
 

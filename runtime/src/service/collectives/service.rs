@@ -100,7 +100,7 @@ impl Collectives {
         // SeqCst: a thread that then looks for work before it sleeps sees it.
         self.running_count.store(running.len(), Ordering::SeqCst);
         drop(running);
-        // If all workers compute, nobody else would look after it.
+        // If all workers compute, only the helper looks after it.
         self.member.control().bells().ring_helped(&SystemFutex, || ());
     }
 
