@@ -35,6 +35,7 @@
 //! | [`Runtime::share_lock`], [`lock`] | locks of all ranks |
 //! | [`Runtime::window`], [`window`] | arrays with fences, epochs and locks |
 //! | [`Runtime::array`], [`array`](mod@array) | arrays of all ranks, with pages that move |
+//! | [`Runtime::rank_deque`], [`steal`] | work of a rank, from which other ranks steal |
 //! | [`Runtime::wait_until`], [`Signal`] | sleeping until another rank signals |
 //! | [`Runtime::spawn`], [`ult`] | user-level threads |
 //! | [`GlobalHeap`] | an allocator that puts all allocations of a program where peers can read them |
@@ -58,6 +59,7 @@ pub mod lock;
 pub mod window;
 pub mod array;
 pub mod global;
+pub mod steal;
 mod ledger;
 mod call;
 mod start;
@@ -82,6 +84,7 @@ pub use memory::{Buffer, Exposed, Shared};
 pub use ops::Signal;
 pub use runtime::Runtime;
 pub use start::{run, run_ranks};
+pub use steal::{RankDeque, Stealer};
 pub use window::Window;
 
 /// Derives [`Plain`](trait@Plain) for a struct, if the compiler can prove it:

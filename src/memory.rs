@@ -315,6 +315,19 @@ impl Exposed<u64> {
         // plain bytes.
         unsafe { self.block.region.base.cast::<AtomicU64>().add(index).as_ref() }
     }
+
+    /// The words of the array, for this rank's processors.
+    ///
+    /// # Panics
+    ///
+    /// If the device is the agent.
+    #[inline(always)]
+    pub(crate) fn words(&self) -> &[AtomicU64] {
+        assert!(self.agent() == Agent::Cpu, "processors have no words of {self:?}");
+        let first = self.block.region.base.cast::<AtomicU64>();
+        // SAFETY: as for `word`, all of them.
+        unsafe { std::slice::from_raw_parts(first.as_ptr(), self.len()) }
+    }
 }
 
 impl<T: Plain> Buffer<T> {

@@ -1,0 +1,123 @@
+//! Deques from which other ranks steal, on ranks that are threads.
+
+mod every_way;
+
+use every_way::run_ranks;
+use std::collections::BTreeSet;
+use tsumugi::ult::yield_now;
+use tsumugi::{AddrError, Error, Plain, Rank, RankDeque, Runtime};
+
+/// The owner adds and takes while all ranks steal, on two ULTs each.
+#[test]
+fn each_item_is_taken_once() {
+    run_ranks(3, |rt| {
+        let mut deque = rt.rank_deque::<[u64; 3]>(50)?;
+        let over = rt.share::<u64>(1)?;
+        let thieves: Vec<_> = (0..2u32)
+            .map(|first| {
+                let (stealer, at) = (deque.stealer(), over.at(Rank(0), 0));
+                rt.spawn(move |rt| {
+                    let mut stolen = Vec::new();
+                    // A theft after the last item was added sees all that are left.
+                    while {
+                        let is_last = rt.get(at)? == u64::from(rt.size());
+                        for rank in 0..rt.size() {
+                            let from = Rank((rank + first) % rt.size());
+                            stolen.extend(stealer.steal(from)?);
+                        }
+                        yield_now();
+                        !is_last
+                    } {}
+                    Ok::<_, AddrError>(stolen)
+                })
+            })
+            .collect();
+        let (own, mut taken) = (u64::from(rt.rank().0), Vec::new());
+        for number in 0..ITEMS {
+            let mut item = [own, number, own ^ number];
+            while let Err(back) = deque.push(item) {
+                item = back;
+                taken.extend(deque.pop());
+            }
+            if number % 3 == 0 {
+                taken.extend(deque.pop());
+            }
+        }
+        rt.fetch_add(over.at(Rank(0), 0), 1)?;
+        for thief in thieves {
+            taken.extend(thief.join().expect("a thief does not panic")?);
+        }
+        taken.extend(std::iter::from_fn(|| deque.pop()));
+        rt.barrier()?;
+        assert!(deque.is_empty());
+        assert!(taken.iter().all(|[rank, number, both]| rank ^ number == *both), "torn items");
+        let distinct: BTreeSet<_> = taken.iter().copied().collect();
+        assert_eq!(distinct.len(), taken.len(), "items were taken twice");
+        assert_eq!(rt.sum(taken.len() as u64)?, ITEMS * u64::from(rt.size()));
+        assert_eq!(rt.sum(taken.iter().map(|[_, number, _]| number).sum::<u64>())?, sum_of(rt));
+        Ok(())
+    });
+}
+
+#[test]
+fn a_full_deque_gives_the_item_back_and_the_newest_is_taken_first() {
+    run_ranks(2, |rt| {
+        fill(rt, |number| [number as u8; 5])?;
+        fill(rt, |number| number as u16)?;
+        fill(rt, |number| [number, !number, 7])?;
+        let mut nothing = rt.rank_deque::<[u8; 0]>(2)?;
+        assert_eq!(nothing.push([]), Ok(()));
+        assert_eq!((nothing.pop(), nothing.pop()), (Some([]), None));
+        rt.barrier()
+    });
+}
+
+fn fill<T: Plain + PartialEq + std::fmt::Debug>(
+    rt: &Runtime,
+    item: impl Fn(u64) -> T,
+) -> Result<(), Error> {
+    let mut deque: RankDeque<T> = rt.rank_deque(5)?;
+    assert_eq!(deque.capacity(), 8);
+    for number in 0..8 {
+        assert_eq!(deque.push(item(number)), Ok(()));
+    }
+    assert_eq!(deque.push(item(8)), Err(item(8)));
+    rt.barrier()?;
+    // Each rank steals the oldest item of the next one.
+    let next = Rank((rt.rank().0 + 1) % rt.size());
+    assert_eq!(deque.steal(next)?, Some(item(0)));
+    rt.barrier()?;
+    assert_eq!(deque.pop_if(|newest| *newest == item(6)), None);
+    assert_eq!(deque.pop_if(|newest| *newest == item(7)), Some(item(7)));
+    assert_eq!(deque.pop(), Some(item(6)));
+    assert_eq!(deque.len(), 5);
+    // A rank may steal from itself.
+    assert_eq!(deque.stealer().steal(rt.rank())?, Some(item(1)));
+    assert_eq!(deque.push(item(9)), Ok(()));
+    let rest: Vec<_> = std::iter::from_fn(|| deque.pop()).collect();
+    assert_eq!(rest, [9, 5, 4, 3, 2].map(item));
+    rt.barrier()?;
+    assert_eq!(deque.steal(next)?, None);
+    Ok(())
+}
+
+#[test]
+fn wrong_values_are_refused_by_name() {
+    run_ranks(2, |rt| {
+        let refused = rt.rank_deque::<u64>(0).map(drop).unwrap_err();
+        assert!(refused.to_string().contains("a deque of 0 items"), "{refused}");
+        let deque = rt.rank_deque::<u64>(4)?;
+        let none = AddrError::NoSuchRank { rank: Rank(9), size: Rank(2).0 };
+        assert_eq!(deque.steal(Rank(9)), Err(none));
+        let own = 8 << rt.rank().0;
+        assert!(matches!(rt.rank_deque::<u64>(own), Err(Error::LengthsDiffer { .. })));
+        assert!(matches!(rt.rank_deque::<[u64; 1 << 40]>(1 << 23), Err(Error::OutOfMemory { .. })));
+        rt.barrier()
+    });
+}
+
+fn sum_of(rt: &Runtime) -> u64 {
+    u64::from(rt.size()) * ITEMS * (ITEMS - 1) / 2
+}
+
+const ITEMS: u64 = 2000;
