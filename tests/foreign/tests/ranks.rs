@@ -38,6 +38,11 @@ fn messages() {
 }
 
 #[test]
+fn groups() {
+    runs("groups", &["group", "collective", "combine"]);
+}
+
+#[test]
 fn active_messages() {
     runs("active_messages", &["active_message"]);
 }
@@ -54,5 +59,11 @@ fn windows_and_the_heap() {
 
 #[test]
 fn arrays() {
-    runs("arrays", &["array", "checkout"]);
+    let sources = ["array", "array_elements", "array_atomics", "array_pages", "checkout"];
+    runs("arrays", &sources);
+}
+
+#[test]
+fn deques() {
+    runs("deques", &["deque"]);
 }
