@@ -1,62 +1,15 @@
 //! Deques from which other ranks steal, on ranks that are threads.
 
 mod every_way;
+mod stealing;
 
 use every_way::run_ranks;
-use std::collections::BTreeSet;
-use tsumugi::ult::yield_now;
+use tsumugi as api;
 use tsumugi::{AddrError, Error, Plain, Rank, RankDeque, Runtime};
 
-/// The owner adds and takes while all ranks steal, on two ULTs each.
 #[test]
 fn each_item_is_taken_once() {
-    run_ranks(3, |rt| {
-        let mut deque = rt.rank_deque::<[u64; 3]>(50)?;
-        let over = rt.share::<u64>(1)?;
-        let thieves: Vec<_> = (0..2u32)
-            .map(|first| {
-                let (stealer, at) = (deque.stealer(), over.at(Rank(0), 0));
-                rt.spawn(move |rt| {
-                    let mut stolen = Vec::new();
-                    // A theft after the last item was added sees all that are left.
-                    while {
-                        let is_last = rt.get(at)? == u64::from(rt.size());
-                        for rank in 0..rt.size() {
-                            let from = Rank((rank + first) % rt.size());
-                            stolen.extend(stealer.steal(from)?);
-                        }
-                        yield_now();
-                        !is_last
-                    } {}
-                    Ok::<_, AddrError>(stolen)
-                })
-            })
-            .collect();
-        let (own, mut taken) = (u64::from(rt.rank().0), Vec::new());
-        for number in 0..ITEMS {
-            let mut item = [own, number, own ^ number];
-            while let Err(back) = deque.push(item) {
-                item = back;
-                taken.extend(deque.pop());
-            }
-            if number % 3 == 0 {
-                taken.extend(deque.pop());
-            }
-        }
-        rt.fetch_add(over.at(Rank(0), 0), 1)?;
-        for thief in thieves {
-            taken.extend(thief.join().expect("a thief does not panic")?);
-        }
-        taken.extend(std::iter::from_fn(|| deque.pop()));
-        rt.barrier()?;
-        assert!(deque.is_empty());
-        assert!(taken.iter().all(|[rank, number, both]| rank ^ number == *both), "torn items");
-        let distinct: BTreeSet<_> = taken.iter().copied().collect();
-        assert_eq!(distinct.len(), taken.len(), "items were taken twice");
-        assert_eq!(rt.sum(taken.len() as u64)?, ITEMS * u64::from(rt.size()));
-        assert_eq!(rt.sum(taken.iter().map(|[_, number, _]| number).sum::<u64>())?, sum_of(rt));
-        Ok(())
-    });
+    run_ranks(3, |rt| stealing::play(rt, 2000));
 }
 
 #[test]
@@ -115,9 +68,3 @@ fn wrong_values_are_refused_by_name() {
         rt.barrier()
     });
 }
-
-fn sum_of(rt: &Runtime) -> u64 {
-    u64::from(rt.size()) * ITEMS * (ITEMS - 1) / 2
-}
-
-const ITEMS: u64 = 2000;
