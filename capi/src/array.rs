@@ -9,7 +9,7 @@ use super::object::{Object, Places, end, given, job, make, refuse};
 use super::parameter::{self, read};
 use super::{TSUMUGI_ERROR_LENGTH, TSUMUGI_ERROR_VALUE, tsumugi_job};
 use std::ffi::c_int;
-use tsumugi::array::{ArrayError, Dealt, Directory, Distribution};
+use tsumugi::array::{ArrayError, ArrayOptions, Directory, Distribution};
 use tsumugi::{Error, GlobalArray, Plain, Runtime};
 
 /// Contiguous runs of pages: rank 0 has the first run.
@@ -162,12 +162,18 @@ impl tsumugi_array {
             return Err(too_long());
         };
         let (known, room, cached_bytes) = (of.known, of.room, of.cached_bytes);
-        let dealt = Dealt { first, page_len, known, room, cached_bytes, directory };
+        let options = ArrayOptions::new()
+            .distribution(first)
+            .page_len(page_len)
+            .known(known)
+            .room(room)
+            .cached_bytes(cached_bytes)
+            .directory(directory);
         let units = match unit {
-            1 => runtime.array_by(len, dealt).map(Units::One),
-            2 => runtime.array_by(len, dealt).map(Units::Two),
-            4 => runtime.array_by(len, dealt).map(Units::Four),
-            _ => runtime.array_by(len, dealt).map(Units::Eight),
+            1 => options.create(runtime, len).map(Units::One),
+            2 => options.create(runtime, len).map(Units::Two),
+            4 => options.create(runtime, len).map(Units::Four),
+            _ => options.create(runtime, len).map(Units::Eight),
         };
         // The shape of the pages is what else can be wrong.
         let units = units.map_err(|error| match error {
