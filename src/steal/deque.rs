@@ -126,15 +126,6 @@ fn steal<T: Plain>(deques: &RawDeque, from: Rank) -> Result<Option<T>, AddrError
     Ok(is_taken.then(|| unsafe { item.assume_init() }))
 }
 
-// SAFETY: a deque owns no values, only bytes, and an item is copied in and out.
-unsafe impl<T: Plain> Send for RankDeque<T> {}
-// SAFETY: as for `Send`; what needs one thread at a time takes the deque by `&mut`.
-unsafe impl<T: Plain> Sync for RankDeque<T> {}
-// SAFETY: as for the deque; a theft may be made by any thread.
-unsafe impl<T: Plain> Send for Stealer<T> {}
-// SAFETY: as for `Send`.
-unsafe impl<T: Plain> Sync for Stealer<T> {}
-
 impl<T> Clone for Stealer<T> {
     fn clone(&self) -> Self {
         Self { deques: self.deques.clone(), items: PhantomData }
