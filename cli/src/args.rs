@@ -93,6 +93,10 @@ pub struct InfoArgs {
     /// group, those of this group
     #[arg(long, value_name = "GROUP", num_args = 0..=1, value_parser = knob_group)]
     pub config: Option<Option<KnobGroup>>,
+    /// Also try each operation of the network and measure messages between two cores,
+    /// once, now: some seconds
+    #[arg(long, conflicts_with_all = ["config", "memory", "space"])]
+    pub measure: bool,
     /// Print JSON: of the variables, or of the machine
     #[arg(long, conflicts_with_all = ["memory", "space"])]
     pub json: bool,
