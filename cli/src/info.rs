@@ -16,7 +16,7 @@ use tsumugi::pvas::config::RANKS_MAX;
 use tsumugi::pvas::distance::{Distance, Thresholds};
 use tsumugi::pvas::partition::{PartitionShape, ShapeError};
 use tsumugi::pvas::space::limits;
-use tsumugi::pvas::{HugePages, Space, SpaceConfig, attach, cma, fence};
+use tsumugi::pvas::{HugePages, Space, SpaceConfig, attach, cma, fence, system};
 use tsumugi::{Config, Knob, KnobGroup, Ledger};
 
 /// The parts of the description that the arguments select; the machine if they
@@ -185,6 +185,7 @@ fn machine(args: &args::InfoArgs) -> Vec<FactGroup> {
         ("huge pages reserved", space::allowed(HugePages::Reserved)),
         ("cross-memory copy (process_vm_readv)", cross_copy()),
         ("memory files (memfd, seals)", memory_files()),
+        ("watch of processes (pidfd_open)", watches()),
         ("fence of all processors (membarrier)", fences()),
         ("address space limit", limit(libc::RLIMIT_AS)),
         ("file size limit", limit(libc::RLIMIT_FSIZE)),
@@ -204,7 +205,10 @@ fn network() -> FactGroup {
         Ok(config) => vec![
             ("library", config.network.kind.to_string()),
             ("interfaces", or_nothing(names_of("/sys/class/net").join(", "))),
-            ("InfiniBand and RoCE devices", or_nothing(names_of("/sys/class/infiniband").join(", "))),
+            (
+                "InfiniBand and RoCE devices",
+                or_nothing(names_of("/sys/class/infiniband").join(", ")),
+            ),
             ("operations", "not tried: `tsumugi info --measure` tries each".to_owned()),
         ],
         Err(error) => vec![("none", error.to_string())],
@@ -248,6 +252,14 @@ fn memory_files() -> String {
         Ok(_) => "work".to_owned(),
         Err(error) => format!("{error}: no job starts"),
     }
+}
+
+fn watches() -> String {
+    let refused = |errno| {
+        let error = std::io::Error::from_raw_os_error(errno);
+        format!("{error}: tsumugi run starts no job")
+    };
+    system::may_watch().map_or_else(refused, |()| "works".to_owned())
 }
 
 fn fences() -> String {
@@ -403,7 +415,8 @@ mod tests {
     #[test]
     fn the_machine_is_described() {
         let words = "tsumugi info".split(' ');
-        let Ok(args::CliCommand::Info(args)) = args::Cli::try_parse_from(words).map(|cli| cli.command)
+        let Ok(args::CliCommand::Info(args)) =
+            args::Cli::try_parse_from(words).map(|cli| cli.command)
         else {
             panic!("not a description");
         };
