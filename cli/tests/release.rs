@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 use tsumugi::Rank;
 use tsumugi::boot::choose::choose_by;
 use tsumugi::boot::{RankCard, card::CardHead};
-use tsumugi_core::boot::{Bootstrap, CARD_BYTES_MAX};
+use tsumugi_core::boot::CARD_BYTES_MAX;
 use tsumugi_core::release::Release;
 
 const OTHER: Release = Release(2 << 12 | 3 << 6 | 4);
@@ -29,7 +29,7 @@ fn assert_refused(output: &Output, who: &str) {
 fn a_node_with_two_releases_is_refused() {
     // The version is the third field of the header.
     let script = "printf '\\304\\040' | \
-        dd of=/proc/self/fd/${TSUMUGI_FDS%%,*} bs=1 seek=16 conv=notrunc status=none; \
+        dd of=/proc/self/fd/${TSUMUGI_PVAS_FDS%%,*} bs=1 seek=16 conv=notrunc status=none; \
         exec \"$0\" demo --ults 2";
     let own = env!("CARGO_BIN_EXE_tsumugi");
     let output = Command::new(own).args(["run", "-n", "2", "sh", "-c", script, own]).output();
@@ -71,6 +71,8 @@ fn a_rank_of_another_release_is_refused_over_tcp() {
     let mut found = [0; CARD_BYTES_MAX];
     boot.bootstrap.card(Rank(0), &mut found).unwrap();
     assert_eq!(found[2..4], Release::OWN.0.to_le_bytes());
+    boot.bootstrap.leave().unwrap();
+    drop(boot);
     let output = real.wait_with_output().unwrap();
     assert_refused(&output, "rank 1 cannot be in one job with this rank");
 }
