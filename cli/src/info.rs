@@ -16,8 +16,9 @@ use tsumugi::pvas::config::RANKS_MAX;
 use tsumugi::pvas::distance::{Distance, Thresholds};
 use tsumugi::pvas::partition::{PartitionShape, ShapeError};
 use tsumugi::pvas::space::limits;
-use tsumugi::pvas::{HugePages, Space, SpaceConfig, attach, cma, fence, system};
+use tsumugi::pvas::{HugePages, Space, SpaceConfig, attach, cma, fence, numa, system};
 use tsumugi::{Config, Knob, KnobGroup, Ledger};
+use tsumugi_core::mem::LocalRank;
 
 /// The parts of the description that the arguments select; the machine if they
 /// select none.
@@ -185,6 +186,7 @@ fn machine(args: &args::InfoArgs) -> Vec<FactGroup> {
         ("huge pages reserved", space::allowed(HugePages::Reserved)),
         ("cross-memory copy (process_vm_readv)", cross_copy()),
         ("memory files (memfd, seals)", memory_files()),
+        ("policy of memory files (mbind)", memory_policy(&cpus)),
         ("watch of processes (pidfd_open)", watches()),
         ("fence of all processors (membarrier)", fences()),
         ("address space limit", limit(libc::RLIMIT_AS)),
@@ -251,6 +253,17 @@ fn memory_files() -> String {
     match Space::create(1, &SpaceConfig::default()) {
         Ok(_) => "work".to_owned(),
         Err(error) => format!("{error}: no job starts"),
+    }
+}
+
+/// Whether the pages of a partition can be bound to a memory node.
+fn memory_policy(cpus: &[usize]) -> String {
+    let node = cpus.get(..1).and_then(numa::node_of);
+    let space = Space::create(1, &SpaceConfig::default()).ok();
+    let Some((node, space)) = node.zip(space) else { return unknown() };
+    match space.prefer_node(LocalRank(0), node) {
+        Ok(()) => "works".to_owned(),
+        Err(error) => format!("{error}: pages lie on the memory node of their first touch"),
     }
 }
 

@@ -57,6 +57,7 @@ fn fact(calls: &'static [libc::c_long], subject: &str) -> String {
 const COPIES: &[libc::c_long] = &[libc::SYS_process_vm_readv, libc::SYS_process_vm_writev];
 const FENCES: &[libc::c_long] = &[libc::SYS_membarrier];
 const FILES: &[libc::c_long] = &[libc::SYS_memfd_create];
+const POLICIES: &[libc::c_long] = &[libc::SYS_mbind];
 const PROCESSES: &[libc::c_long] = &[libc::SYS_pidfd_open];
 const DEMO: &[&str] = &["demo", "--ranks", "3", "--ults", "8"];
 
@@ -66,6 +67,8 @@ fn what_is_refused_is_named_with_its_effect() {
     assert!(copies.contains("copy twice"), "{copies}");
     let fences = fact(FENCES, "membarrier");
     assert!(fences.contains("slower"), "{fences}");
+    let policies = fact(POLICIES, "mbind");
+    assert!(policies.contains("first touch") || policies.ends_with("unknown"), "{policies}");
     let files = fact(FILES, "memfd");
     assert!(files.contains("no job starts"), "{files}");
     let processes = fact(PROCESSES, "pidfd_open");
