@@ -89,9 +89,10 @@ impl RowWriter {
             if written.shown.is_none() {
                 lines.insert_str(0, &table::header());
             }
-            self.progress.hidden(|| text::show(&lines))?;
             written.shown = Some(row.clone());
+            // First: a row that is shown is in the files.
             written.keep(row)?;
+            self.progress.hidden(|| text::show(&lines))?;
         }
         Ok(())
     }
