@@ -42,7 +42,7 @@ pub(crate) struct Idleness {
 /// Over libfabric, atomics between nodes are carried out by the target's processor,
 /// with every provider: they are atomic with those of the target's own node, and a
 /// region cannot be given to the device's atomics instead (over libibverbs it can,
-/// see `Runtime::share_for` of the facade). A put completes when its
+/// see `MemoryOptions::agent` of the facade). A put completes when its
 /// bytes are in the target's memory, if the provider guarantees that. If it does
 /// not, the put may complete earlier, no fence compensates for that, and
 /// `Config::probe_network` lists it among the missing features.

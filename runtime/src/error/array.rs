@@ -126,7 +126,7 @@ impl fmt::Display for ArrayError {
             Self::NoCopies { bytes } => write!(
                 f,
                 "all {bytes} bytes for copies are checked out: drop a checkout, or set a larger \
-                 Dealt::cached_bytes"
+                 ArrayOptions::cached_bytes"
             ),
             Self::NoAddresses { bytes } => write!(
                 f,
@@ -155,7 +155,7 @@ impl fmt::Display for ArrayError {
             Self::Full { room } => write!(
                 f,
                 "the rank to which the page was to go has no room: it can own {room} pages \
-                 (Dealt::room)"
+                 (ArrayOptions::room)"
             ),
         }
     }

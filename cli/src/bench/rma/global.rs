@@ -48,7 +48,7 @@ impl Arrays {
         let words = (0..REGIONS).map(|_| WORDS as usize).chain([LONG]);
         let own = words.map(|words| global.expose(words)).collect::<Result<Vec<_>, _>>()?;
         let tell = |array: &GlobalBlock<u64>| {
-            let bits = rt.gather(array.at(0).addr().to_bits())?.into_iter();
+            let bits = rt.allgather(array.at(0).addr().to_bits())?.into_iter();
             Ok(bits.map(|bits| GlobalPtr::new(GlobalAddr::from_bits(bits))).collect())
         };
         let all = own.iter().map(tell).collect::<Result<_, Error>>()?;
