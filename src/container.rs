@@ -48,8 +48,9 @@
 //! [`open`](GlobalMap::open). `open` checks the kind and the types.
 //!
 //! A handle that is dropped frees nothing. [`free`](GlobalMap::free), which is collective,
-//! frees the memory, if no rank has another handle of the container; what was not freed is
-//! freed at the end of the job.
+//! frees the memory but for 64 bytes, if no rank has another handle of the container; what
+//! was not freed is freed at the end of the job. So no memory is freed while a rank may
+//! access it.
 //!
 //! The memory comes from a pool that each rank has once: `TSUMUGI_POOL_BYTES`, 256 MiB by
 //! default. An element of a map, a set or a list takes its bytes and 24 or 32 more, rounded
@@ -65,8 +66,9 @@
 //! whole vector, deque or list. Calls that only read share it.
 //!
 //! Progress: blocking. A thread that waits for a lock sleeps, and no claim starves. A
-//! function that is given to a call (`update`) runs under the lock: it must not use the
-//! same container, and other ranks wait for it.
+//! function that is given to a call (`update`) runs under the lock, and other ranks wait for
+//! it: it must not use the same container, and if it uses another one, two such calls may
+//! wait for each other for ever.
 //!
 //! An iterator reads several elements at a time and holds no lock between two calls of
 //! `next`. Of a map, a set or a multiset it returns each key once at most, and each element

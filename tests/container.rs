@@ -367,7 +367,7 @@ fn a_container_is_opened_by_its_name_and_freed_when_no_handle_is_left() {
         drop(other);
         assert_eq!(opened.get("handles")?, Some(2), "nothing was freed");
         rt.barrier()?;
-        drop(opened);
+        assert!(in_use(opened.free()), "the constructor has not returned it");
         let deque = rt.deque::<u8>()?;
         let name = deque.addr();
         deque.push_back(1)?;

@@ -272,6 +272,11 @@ impl RankNode {
         self.member.control().workers().store(workers as u32, Ordering::SeqCst);
     }
 
+    /// Whether the rank runs: its services are not closed.
+    pub fn is_watched(&self) -> bool {
+        self.spawner.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
     /// Ends that, and closes the services of the rank.
     pub(crate) fn unwatch(&self) {
         self.member.control().workers().store(0, Ordering::SeqCst);

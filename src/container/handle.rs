@@ -70,7 +70,8 @@ impl<T> Opened<T> {
 
 impl<T> Drop for Opened<T> {
     fn drop(&mut self) {
-        if self.is_counted {
+        // After the end of the rank no thread carries out operations.
+        if self.is_counted && self.pool.runtime().handle().node().is_watched() {
             self.header.leave(&self.pool);
         }
     }
@@ -141,7 +142,9 @@ fn at_header<C: Parts>(pool: Pool, header: Header, is_counted: bool) -> Result<C
 /// Frees a container of which this is the only handle at each rank. Collective.
 pub(super) fn free<C: Parts>(opened: Arc<Opened<C::Object>>) -> Result<(), Error> {
     let (pool, header, object) = (opened.pool.clone(), opened.header, opened.object);
-    let (is_only, home) = (Arc::strong_count(&opened) == 1, opened.home());
+    // A handle that was opened beside the one of the constructor does not count for it.
+    let is_only = Arc::strong_count(&opened) == 1 && !opened.is_counted;
+    let home = opened.home();
     drop(opened);
     let rt = pool.runtime();
     // Each rank has ended its calls before it comes here.
@@ -226,10 +229,10 @@ macro_rules! handle_calls {
             /// # Errors
             ///
             /// [`Error::Container`] with
-            /// [`InUse`](super::ContainerError::InUse), on all ranks, if a
-            /// rank has a clone of its handle, or has opened the container and not dropped
-            /// that handle: then nothing is freed. [`Error::Coll`], [`Error::Access`]: a
-            /// rank has died.
+            /// [`InUse`](super::ContainerError::InUse), on all ranks, if a rank has a clone
+            /// of its handle, or has opened the container and not dropped that handle: then
+            /// nothing is freed before the end of the job. [`Error::Coll`],
+            /// [`Error::Access`]: a rank has died.
             pub fn free(self) -> Result<(), Error> {
                 let opened = self.opened.clone();
                 drop(self);

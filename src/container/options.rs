@@ -21,6 +21,7 @@ use std::marker::PhantomData;
 /// # .map(drop)
 /// # .unwrap();
 /// ```
+#[must_use = "the options make no container by themselves"]
 pub struct ContainerOptions<C> {
     pub(super) home: Rank,
     pub(super) pool: Option<Pool>,
@@ -36,14 +37,12 @@ pub struct ContainerOptions<C> {
 impl<C> ContainerOptions<C> {
     /// Sets the rank that makes the container and has its header, and all elements of a
     /// vector or a deque; rank 0 if it is not set.
-    #[must_use]
     pub fn home(self, home: Rank) -> Self {
         Self { home, ..self }
     }
 
     /// Puts the container into a pool of the program, in place of the one that each rank
     /// has once. [`open_in`](super::GlobalMap::open_in) opens it.
-    #[must_use]
     pub fn pool(self, pool: &Pool) -> Self {
         Self { pool: Some(pool.clone()), ..self }
     }

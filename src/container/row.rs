@@ -25,7 +25,6 @@ pub trait Sequential: Container {}
 
 impl<C: Sequential> ContainerOptions<C> {
     /// Makes room for so many elements at first, so that as many insertions move none.
-    #[must_use]
     pub fn capacity(self, capacity: usize) -> Self {
         Self { capacity, ..self }
     }

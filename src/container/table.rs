@@ -16,13 +16,11 @@ impl<C: Hashed> ContainerOptions<C> {
     /// Sets the number of buckets on each rank; 1024 if it is not set. Elements of one
     /// bucket lie in a chain, which a call goes through, and share a lock. A bucket takes
     /// 96 bytes.
-    #[must_use]
     pub fn buckets(self, buckets: u32) -> Self {
         Self { buckets, ..self }
     }
 
     /// Sets the ranks on which the elements lie; all ranks if they are not set.
-    #[must_use]
     pub fn ranks(self, ranks: &[Rank]) -> Self {
         Self { ranks: Some(ranks.to_vec()), ..self }
     }
