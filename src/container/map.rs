@@ -18,7 +18,7 @@ use tsumugi_gas::container::{ContainerError, Keyed, Map, Reach};
 /// See [the module](super) for what is common to all containers.
 pub struct GlobalMap<K: Stored + ?Sized, V: Stored + ?Sized> {
     opened: Arc<Opened<Map>>,
-    of: PhantomData<(fn(&K), fn(&V))>,
+    of: PhantomData<fn(&K, &V)>,
 }
 
 impl Runtime {

@@ -52,7 +52,7 @@ impl<T: Plain> Stored for T {
     const CODE: u64 = size_of::<T>() as u64;
 
     #[inline]
-    fn bytes<'a>(value: &'a T) -> &'a [u8] {
+    fn bytes(value: &T) -> &[u8] {
         bytes_of(std::slice::from_ref(value))
     }
 
