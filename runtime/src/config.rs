@@ -2,6 +2,7 @@
 //! them from the environment and chooses those that are not set.
 
 use crate::inside::Inside;
+use std::fmt;
 use std::time::Duration;
 use tsumugi_core::msg::MatchingDesign;
 use tsumugi_pvas::distance::ByHand;
@@ -110,6 +111,16 @@ pub enum NetworkKind {
     Verbs,
     /// None: a job on several nodes does not start.
     Off,
+}
+
+impl fmt::Display for NetworkKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ofi => "libfabric",
+            Self::Verbs => "libibverbs",
+            Self::Off => "off",
+        })
+    }
 }
 
 /// The settings of a rank; the facade's `Config` with every setting chosen.

@@ -37,7 +37,7 @@ pub fn play(rt: &Runtime) -> Result<(), Error> {
 fn between_agents(rt: &Runtime, global: &Global) -> Result<(), Error> {
     let own = u64::from(rt.rank().0);
     let (device, cpu) = (
-        MemoryOptions::new().agent(Agent::Device).expose_global::<u64>(&global, 8)?,
+        MemoryOptions::new().agent(Agent::Device).expose_global::<u64>(global, 8)?,
         global.expose::<u64>(8)?,
     );
     let (devices, cpus) = (tell(rt, device.at(0))?, tell(rt, cpu.at(0))?);
@@ -199,7 +199,7 @@ fn updates(rt: &Runtime, global: &Global, all: &[GlobalPtr<u64>]) -> Result<(), 
 /// place.
 fn gone(rt: &Runtime, global: &Global, agent: Agent) -> Result<(), Error> {
     for _ in 0..10 {
-        let words = MemoryOptions::new().agent(agent).expose_global::<u64>(&global, 8)?;
+        let words = MemoryOptions::new().agent(agent).expose_global::<u64>(global, 8)?;
         let all = tell(rt, words.at(3))?;
         for &at in &all {
             global.fetch_add(at, 1)?;

@@ -102,6 +102,9 @@ impl fmt::Display for ArrayError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Addr(error) => error.fmt(f),
+            Self::OutOfRange { index, count: 1, len } => {
+                write!(f, "element {index} does not exist: the array has {len} elements")
+            }
             Self::OutOfRange { index, count, len } => {
                 write!(f, "{count} elements from index {index} on do not fit in an array of {len}")
             }
