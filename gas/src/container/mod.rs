@@ -68,10 +68,12 @@ pub use keyed::Keyed;
 pub use list::{Cursor, List, ListEnd};
 pub use map::Map;
 pub use multiset::Multiset;
-pub use sequence::{HeldSequence, Sequence};
+pub use sequence::Sequence;
+pub use sequence::held::HeldSequence;
 pub use set::Set;
 pub use store::{Store, free, malloc};
-pub use table::{HashTable, HeldKey, Reach, TableCursor, TableKind};
+pub use table::held::HeldKey;
+pub use table::{HashTable, Reach, TableCursor, TableKind};
 pub use vector::Vector;
 
 #[cfg(doc)]

@@ -29,10 +29,8 @@ use body::{LINE, SequenceBody};
 use tsumugi_core::mem::Rank;
 
 mod body;
-mod held;
+pub(super) mod held;
 mod range;
-
-pub use held::HeldSequence;
 
 /// Bytes in a row, by the address of their header. A [`Vector`](super::Vector) and a
 /// [`Deque`](super::Deque) each dereference to their sequence.

@@ -28,14 +28,13 @@ use crate::lock::LockMode;
 pub use kind::TableKind;
 
 use element::{ElementHead, ElementLinks};
-pub use held::HeldKey;
 use slot::{Chain, SLOT_BYTES, TableSlot, slots_bytes};
 use tsumugi_core::mem::Rank;
 
 mod element;
 mod kind;
 mod slot;
-mod held;
+pub(super) mod held;
 mod whole;
 
 /// A hash table, by the address of its directory, and its shape.
