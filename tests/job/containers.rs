@@ -186,7 +186,7 @@ fn values(rt: &Runtime, work: Work) -> Result<(), Error> {
     let (deque, list) = (rt.deque::<u64>()?, rt.list::<[u8]>()?);
     // Names travel in words; each rank opens what the rank before it has.
     let next = (rt.rank().0 as usize + 1) % rt.size() as usize;
-    let name = GlobalAddr::from_bits(rt.gather(map.addr().to_bits())?[next]);
+    let name = GlobalAddr::from_bits(rt.allgather(map.addr().to_bits())?[next]);
     let opened = GlobalMap::<str, u64>::open(rt, name)?;
     let ults: Vec<_> = (0..work.ults)
         .map(|ult| {
