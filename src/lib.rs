@@ -32,6 +32,7 @@
 //! | [`Runtime::world`], [`group`] | groups of ranks, and collectives: broadcast, reduce, gather, scan, ... |
 //! | [`Runtime::call`], [`Runtime::handler`] | functions of other ranks |
 //! | [`Runtime::global`], [`global`] | addresses that name a byte of any rank, and copies between any two |
+//! | [`Runtime::map`], [`container`] | maps, sets, vectors, deques and lists of all ranks |
 //! | [`Runtime::share_lock`], [`lock`] | locks of all ranks |
 //! | [`Runtime::window`], [`window`] | arrays with fences, epochs and locks |
 //! | [`Runtime::array`], [`array`](mod@array) | arrays of all ranks, with pages that move |
@@ -59,6 +60,7 @@ pub mod lock;
 pub mod window;
 pub mod array;
 pub mod global;
+pub mod container;
 pub mod steal;
 mod ledger;
 mod call;
@@ -74,6 +76,7 @@ pub use adopted::{Adoptable, Adopted};
 pub use array::GlobalArray;
 pub use comm::Comm;
 pub use config::{Bind, Chosen, Config, NetworkConfig, NetworkKind, NetworkSleep, Path};
+pub use container::{GlobalDeque, GlobalList, GlobalMap, GlobalMultiset, GlobalSet, GlobalVec};
 pub use deferred::{Busy, Deferred, InFlight, Status};
 pub use global::{Global, GlobalAddr, GlobalBlock, GlobalPtr};
 pub use group::Group;
