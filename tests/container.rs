@@ -249,19 +249,18 @@ fn rows_of_all_ranks_have_each_element_once() {
             (taken.clone(), (vector.clone(), deque.clone(), list.clone()));
         on_ults(rt, 5, move |_, ult| {
             let mut count = 0;
-            while let Some(_) = own_vector.pop().unwrap() {
-                count += 1;
-            }
-            while let Some(_) =
-                if ult % 2 == 0 { own_deque.pop_back() } else { own_deque.pop_front() }.unwrap()
-            {
-                count += 1;
-            }
-            while let Some(_) =
-                if ult % 2 == 0 { own_list.pop_back() } else { own_list.pop_front() }.unwrap()
-            {
-                count += 1;
-            }
+            let is_back = ult % 2 == 0;
+            let from_deque = || match is_back {
+                true => own_deque.pop_back(),
+                false => own_deque.pop_front(),
+            };
+            let from_list = || match is_back {
+                true => own_list.pop_back(),
+                false => own_list.pop_front(),
+            };
+            count += std::iter::from_fn(|| own_vector.pop().unwrap()).count() as u64;
+            count += std::iter::from_fn(|| from_deque().unwrap()).count() as u64;
+            count += std::iter::from_fn(|| from_list().unwrap()).count() as u64;
             tally.fetch_add(count, Ordering::Relaxed);
         });
         assert_eq!(rt.sum(taken.load(Ordering::Relaxed))?, 3 * 3 * 5 * 20);
