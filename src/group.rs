@@ -53,7 +53,12 @@ mod handle;
 mod rooted;
 mod all;
 mod pending;
+mod raw;
 
 pub use handle::Group;
 pub use operation::{And, Commuting, Max, Min, Operation, Or, Prod, Sum, Xor};
 pub use pending::Pending;
+#[doc(hidden)]
+pub use raw::{RawBlocks, RawCollective, raw_combine};
+#[doc(hidden)]
+pub use tsumugi_runtime::service::collectives::{CombineFn, StartedCollective};

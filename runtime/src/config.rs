@@ -2,6 +2,7 @@
 //! them from the environment and chooses those that are not set.
 
 use crate::inside::Inside;
+use std::fmt;
 use std::time::Duration;
 use tsumugi_core::msg::MatchingDesign;
 use tsumugi_pvas::distance::ByHand;
@@ -42,7 +43,7 @@ pub(crate) struct Idleness {
 /// Over libfabric, atomics between nodes are carried out by the target's processor,
 /// with every provider: they are atomic with those of the target's own node, and a
 /// region cannot be given to the device's atomics instead (over libibverbs it can,
-/// see `Runtime::share_for` of the facade). A put completes when its
+/// see `MemoryOptions::agent` of the facade). A put completes when its
 /// bytes are in the target's memory, if the provider guarantees that. If it does
 /// not, the put may complete earlier, no fence compensates for that, and
 /// `Config::probe_network` lists it among the missing features.
@@ -112,6 +113,16 @@ pub enum NetworkKind {
     Off,
 }
 
+impl fmt::Display for NetworkKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ofi => "libfabric",
+            Self::Verbs => "libibverbs",
+            Self::Off => "off",
+        })
+    }
+}
+
 /// The settings of a rank; the facade's `Config` with every setting chosen.
 #[derive(Clone, Debug)]
 pub struct Chosen {
@@ -140,6 +151,8 @@ pub struct Chosen {
     /// How long a rank may be kept from running before ranks of other nodes give it
     /// up.
     pub silence: Duration,
+    /// The memory of a rank for containers.
+    pub pool_bytes: usize,
 }
 
 impl NetworkConfig {

@@ -9,8 +9,8 @@
 //! ```
 
 use crate as api;
-use crate::array::{Dealt, Directory};
-use crate::{Config, Error, Rank, Runtime};
+use crate::array::{ArrayOptions, Directory};
+use crate::{Config, Error, MemoryOptions, Rank, Runtime};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
@@ -42,6 +42,8 @@ mod mixture;
 #[allow(dead_code)]
 #[path = "../../tests/job/reach.rs"]
 mod reach;
+#[path = "../../tests/stealing/mod.rs"]
+mod stealing;
 
 /// The output of the programs of jobs.
 mod roles {
@@ -253,7 +255,9 @@ fn global_memory_has_one_agent_for_each_region() {
         run(nodes, None, |rt, _| {
             let operations = || rt.network_counts().map_or(0, |counts| counts.operations);
             let global = rt.global()?;
-            let words = global.expose_for::<u64>(crate::Agent::Device, 1)?;
+            let words = MemoryOptions::new()
+                .agent(crate::Agent::Device)
+                .expose_global::<u64>(&global, 1)?;
             assert_eq!(words.agent(), crate::Agent::Device);
             // Not even this rank's own processors carry out these operations.
             let before = operations();
@@ -282,8 +286,8 @@ fn a_directory_has_one_agent_for_each_word() {
         run(nodes, None, |rt, _| {
             let counts = || rt.network_counts().expect("of two nodes");
             let (page_len, directory) = (1, Directory::Device);
-            let dealt = Dealt { page_len, known: 1, directory, ..Dealt::default() };
-            let array = rt.array_by::<u64>(PAGES, dealt)?;
+            let options = ArrayOptions::new().page_len(page_len).known(1).directory(directory);
+            let array = options.create::<u64>(rt, PAGES)?;
             assert_eq!(array.agent(), crate::Agent::Device);
             for index in 0..PAGES {
                 let before = counts();
@@ -332,6 +336,14 @@ fn collectives_give_the_results_of_serial_ones() {
 fn collectives_work_over_bad_networks() {
     for seed in [1, 2, 5] {
         run(&[1, 1, 2, 3], Some(seed), |rt, _| collectives::play(rt, &[1, 3000]));
+    }
+}
+
+/// Thieves of other nodes, over a sound network and over ones with many faults.
+#[test]
+fn work_is_stolen_once_over_bad_networks() {
+    for seed in [None, Some(1), Some(4)] {
+        run(&[1, 1, 2], seed, |rt, _| stealing::play(rt, 200));
     }
 }
 

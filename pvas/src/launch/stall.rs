@@ -8,7 +8,6 @@
 
 use crate::futex::SharedFutex;
 use crate::partition::{ControlBlock, RankState};
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 use tsumugi_core::sync::Ordering;
@@ -122,21 +121,26 @@ fn collect<'c>(asked: &[Option<u32>], controls: impl Iterator<Item = &'c Control
     let mut text = String::from(
         "tsumugi: all ranks are quiet: every worker sleeps and nothing is left to wake one\n",
     );
-    let mut there = BTreeMap::<String, BTreeSet<usize>>::new();
-    let mut all = BTreeSet::new();
+    // Each collective with its ranks, which are in order.
+    let mut there: Vec<(String, Vec<usize>)> = Vec::new();
+    let mut all = Vec::new();
     for (rank, (asked, control)) in asked.iter().zip(controls).enumerate() {
         let Some(number) = asked else { continue };
-        all.insert(rank);
+        all.push(rank);
         let report = control.report(*number).unwrap_or_else(|| "no report within 2 s".to_owned());
         for collective in report.lines().filter_map(collective_in) {
-            there.entry(collective).or_default().insert(rank);
+            match there.iter_mut().find(|(name, _)| *name == collective) {
+                Some((_, ranks)) => ranks.push(rank),
+                None => there.push((collective, vec![rank])),
+            }
         }
         for line in report.lines() {
             let _ = writeln!(text, "tsumugi:   rank {rank}: {line}");
         }
     }
     for (collective, ranks) in there {
-        let mut missing = all.difference(&ranks).peekable();
+        let is_missing = |rank: &&usize| ranks.binary_search(rank).is_err();
+        let mut missing = all.iter().filter(is_missing).peekable();
         if missing.peek().is_some() {
             let names: Vec<_> = missing.by_ref().take(NAMES_MAX).map(usize::to_string).collect();
             let more = missing.count();
