@@ -90,7 +90,10 @@ impl Locals {
             let entry = LocalEntry { key, value: value.cast(), drop: drop_box::<T> };
             match (*block).first.is_none() {
                 true => (&raw mut (*block).first).write(Some(entry)),
-                false => (*(&raw mut (*block).more)).push(entry),
+                false => {
+                    let more = &mut (*block).more;
+                    more.push(entry);
+                }
             }
             value
         }
@@ -185,9 +188,8 @@ unsafe fn drop_all(home: *mut *mut Locals) {
         unsafe { *home = ptr::null_mut() };
         // SAFETY: the block is this function's alone. The references are to the entries, not
         // to the room.
-        let (first, more) = unsafe {
-            ((*(&raw mut (*locals).first)).take(), mem::take(&mut *(&raw mut (*locals).more)))
-        };
+        let (first, more) = unsafe { (&mut (*locals).first, &mut (*locals).more) };
+        let (first, more) = (first.take(), mem::take(more));
         for entry in first.into_iter().chain(more).rev() {
             // SAFETY: the value has the type that `drop` was made for, and is dropped
             // once. A panic of a destructor ends here, so that the other values are

@@ -160,7 +160,7 @@ impl Lookaside {
         need: Need,
     ) -> Option<NearMemory> {
         let (first, offset) = self.split(addr);
-        let Some(own) = self.seats.get(seat) else { return None };
+        let own = self.seats.get(seat)?;
         let entry = entry(own, first);
         // Relaxed, like all below: this thread has written them.
         let tag = entry.tag.load(Ordering::Relaxed);
