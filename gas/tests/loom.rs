@@ -88,7 +88,7 @@ fn a_table_is_given_up_when_no_worker_uses_it_again() {
                 return cache.is_waited_for(addr(1));
             };
             at_it();
-            cache.end_hold::<0>(held)
+            cache.end_hold(held)
         });
     });
 }
