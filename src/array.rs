@@ -97,7 +97,7 @@ pub use balance::{Use, Uses};
 pub use checkout::{Checkout, Mode, Read, ReadWrite, Write};
 pub use dealt::{Dealt, Directory};
 pub use handle::GlobalArray;
-pub use ops::{ArrayOps, GetAt, PutAt};
+pub use ops::{ArrayOps, AtomicAt, GetAt, PutAt};
 pub use table::ArrayHandle;
 pub use tsumugi_gas::page::{DirectoryEntry, Distribution, PageId, ShapeError};
 pub use tsumugi_runtime::ArrayError;

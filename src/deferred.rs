@@ -87,3 +87,4 @@ pub use steps::{Barrier, PutSignal};
 pub use until::WaitUntil;
 pub use view::Ops;
 pub use word::{Loaded, Nothing, OnWord};
+pub(crate) use word::Value;

@@ -181,6 +181,7 @@ fn code_of_addr<A>(error: &AddrError<A>) -> c_int {
         AddrError::PeerLost { .. } => TSUMUGI_ERROR_LOST,
         AddrError::OtherRank { .. } => TSUMUGI_ERROR_ELSEWHERE,
         AddrError::Unsupported { .. } | AddrError::OtherNode { .. } => TSUMUGI_ERROR_UNSUPPORTED,
+        AddrError::Ended => TSUMUGI_ERROR_ENDED,
     }
 }
 

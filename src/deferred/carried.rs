@@ -9,7 +9,8 @@ use tsumugi_core::completion::Why;
 use tsumugi_runtime::carried::{CarriedTicket, Carry};
 use tsumugi_runtime::panic::call_back;
 
-/// An operation of several steps on an object of a rank: the rank itself, or an array.
+/// An operation of several steps on an object of a rank: the rank itself, an array, or the
+/// global memory.
 pub struct Carried<'a, Y, S> {
     on: &'a Y,
     steps: S,
@@ -25,8 +26,12 @@ pub trait Steps<Y>: Send + 'static {
     where
         Self: Sized;
 
-    /// Carries the operation out. Blocking.
-    fn carry(self, on: &Y) -> Self::Output;
+    /// Carries the operation out. Called once. Blocking. If the rank ends meanwhile, the
+    /// call does not return.
+    fn carry(&mut self, on: &Y) -> Self::Output;
+
+    /// The result of an operation that has not ended before its rank: an error.
+    fn cut_off(&mut self) -> Self::Output;
 }
 
 /// An object of a rank.
@@ -57,8 +62,12 @@ impl OfRank for Runtime {
 impl<Y: OfRank, S: Steps<Y>> Carry for Owned<Y, S> {
     type Output = S::Output;
 
-    fn carry(self) -> S::Output {
+    fn carry(&mut self) -> S::Output {
         self.steps.carry(&self.on)
+    }
+
+    fn cut_off(&mut self) -> S::Output {
+        self.steps.cut_off()
     }
 }
 
@@ -75,7 +84,7 @@ impl<'a, Y: OfRank, S: Steps<Y>> Begin for Carried<'a, Y, S> {
     type Flight = CarriedTicket<'a, Owned<Y, S>>;
 
     #[inline(always)]
-    fn wait(self) -> S::Output {
+    fn wait(mut self) -> S::Output {
         self.steps.carry(self.on)
     }
 

@@ -77,6 +77,7 @@ pub enum AllgatherDesign {
 pub struct CollPlan {
     stages: Vec<Stage, STAGES_MAX>,
     scratch_bytes: usize,
+    name: Option<&'static str>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -102,6 +103,21 @@ impl CollMember {
 }
 
 impl CollPlan {
+    /// The same plan with a name for reports, such as `in gather`.
+    #[must_use]
+    pub const fn named(mut self, name: &'static str) -> Self {
+        self.name = Some(name);
+        self
+    }
+
+    /// The name, for reports.
+    pub const fn name(&self) -> &'static str {
+        match self.name {
+            Some(name) => name,
+            None => "in collective",
+        }
+    }
+
     /// Bytes of the scratch buffer.
     pub const fn scratch_bytes(&self) -> usize {
         self.scratch_bytes

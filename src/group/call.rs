@@ -1,0 +1,194 @@
+//! The calls of a group: the lengths that each needs, and its plan. A blocking call and an
+//! operation as a value have the same plan.
+
+use super::handle::Group;
+use crate::Error;
+use tsumugi_core::coll::CollError;
+use tsumugi_core::coll::schedule::{
+    Block, Blocks, BufferSpan, CollBuffer, CollPlan, CollTables, CollThresholds, Elements,
+};
+use tsumugi_runtime::service::collectives::CollScratch;
+
+/// A collective, with its arguments except for the values.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum GroupCall<'c> {
+    Barrier,
+    Broadcast { root: u32 },
+    Reduce { root: u32 },
+    Allreduce,
+    Scan,
+    Exscan,
+    Gather { root: u32 },
+    GatherV { root: u32, counts: &'c [usize] },
+    Scatter { root: u32 },
+    ScatterV { root: u32, counts: &'c [usize] },
+    Allgather,
+    AllgatherV { counts: &'c [usize] },
+    Alltoall,
+    AlltoallV { sent: &'c [usize], received: &'c [usize] },
+    ReduceScatter,
+    ReduceScatterV { counts: &'c [usize] },
+}
+
+/// The steps of a member, and the memory that they need; its tables of blocks are filled.
+#[derive(Debug)]
+pub(super) struct Planned {
+    pub(super) plan: CollPlan,
+    pub(super) scratch: CollScratch,
+}
+
+impl Group {
+    /// Plans a call with `elements` as this member's values, and with room for `room` values
+    /// of the result if that lies elsewhere.
+    ///
+    /// # Errors
+    ///
+    /// There is no such root, or a length does not fit: then this rank has taken no part.
+    #[inline]
+    pub(super) fn plan(
+        &self,
+        call: GroupCall<'_>,
+        elements: Elements,
+        room: usize,
+    ) -> Result<Planned, Error> {
+        let (handle, member, view) = (self.handle(), self.handle().member(), || self.handle().view());
+        let (me, size) = (self.rank(), self.size() as usize);
+        let (len, total, bytes) = (elements.count, elements.total(), elements.bytes);
+        let mut scratch = CollScratch::default();
+        let plan = match call {
+            GroupCall::Barrier => THRESHOLDS.barrier(member, view()).named("in group barrier"),
+            GroupCall::Broadcast { root } => {
+                THRESHOLDS.broadcast(member, view(), handle.root(root)?, total).named("in broadcast")
+            }
+            GroupCall::Reduce { root } => {
+                THRESHOLDS.reduce(member, view(), handle.root(root)?, elements).named("in reduce")
+            }
+            GroupCall::Allreduce => {
+                THRESHOLDS.allreduce(member, view(), elements).named("in allreduce")
+            }
+            GroupCall::Scan => THRESHOLDS.scan(member, elements, false).named("in scan"),
+            GroupCall::Exscan => THRESHOLDS.scan(member, elements, true).named("in exscan"),
+            GroupCall::Gather { root } => {
+                let root = handle.root(root)?.root;
+                if me == root {
+                    check_len(room, len * size)?;
+                }
+                THRESHOLDS.rooted(member, root, total, false, false).named("in gather")
+            }
+            GroupCall::GatherV { root, counts } => {
+                let root = handle.root(root)?.root;
+                if me == root {
+                    scratch = self.blocks([None, Some(counts)], bytes)?;
+                    check_len(len, counts[root as usize])?;
+                    check_len(room, counts.iter().sum())?;
+                }
+                let mut plan = CollPlan::default();
+                plan.rooted_flat(member, root, Blocks::Received, total, false, false);
+                plan.named("in gather_v")
+            }
+            GroupCall::Scatter { root } => {
+                let root = handle.root(root)?.root;
+                if me == root {
+                    check_len(len, room * size)?;
+                }
+                THRESHOLDS.rooted(member, root, room * bytes, true, false).named("in scatter")
+            }
+            GroupCall::ScatterV { root, counts } => {
+                let root = handle.root(root)?.root;
+                if me == root {
+                    scratch = self.blocks([Some(counts), None], bytes)?;
+                    check_len(room, counts[root as usize])?;
+                    check_len(len, counts.iter().sum())?;
+                }
+                let mut plan = CollPlan::default();
+                plan.rooted_flat(member, root, Blocks::Sent, room * bytes, true, false);
+                plan.named("in scatter_v")
+            }
+            GroupCall::Allgather => {
+                check_len(room, len * size)?;
+                let own = BufferSpan::first(CollBuffer::Input, total);
+                let (at, blocks) = (me as usize * total, Blocks::Even { bytes: total });
+                THRESHOLDS.allgather(member, own, at, room * bytes, blocks).named("in allgather")
+            }
+            GroupCall::AllgatherV { counts } => {
+                scratch = self.blocks([None, Some(counts)], bytes)?;
+                check_len(len, counts[me as usize])?;
+                check_len(room, counts.iter().sum())?;
+                let own = BufferSpan::first(CollBuffer::Input, total);
+                let at = scratch.blocks[1][me as usize].at;
+                let plan =
+                    THRESHOLDS.allgather(member, own, at, room * bytes, Blocks::Received);
+                plan.named("in allgather_v")
+            }
+            GroupCall::Alltoall => {
+                check_len(len, len / size * size)?;
+                check_len(room, len)?;
+                THRESHOLDS.alltoall(member, total / size).named("in alltoall")
+            }
+            GroupCall::AlltoallV { sent, received } => {
+                scratch = self.blocks([Some(sent), Some(received)], bytes)?;
+                check_len(len, sent.iter().sum())?;
+                check_len(room, received.iter().sum())?;
+                check_len(received[me as usize], sent[me as usize])?;
+                let mut plan = CollPlan::default();
+                plan.alltoall(member, Blocks::Sent, Blocks::Received);
+                plan.named("in alltoall_v")
+            }
+            GroupCall::ReduceScatter => {
+                let own = len / size;
+                check_len(len, own * size)?;
+                check_len(room, own)?;
+                let block = own * bytes;
+                let (at, blocks) = (me as usize * block, Blocks::Even { bytes: block });
+                let plan = THRESHOLDS.reduce_scatter(member, elements, blocks, at..at + block);
+                plan.named("in reduce_scatter")
+            }
+            GroupCall::ReduceScatterV { counts } => {
+                scratch = self.blocks([Some(counts), None], bytes)?;
+                check_len(len, counts.iter().sum())?;
+                check_len(room, counts[me as usize])?;
+                let Block { at, len, .. } = scratch.blocks[0][me as usize];
+                let plan =
+                    THRESHOLDS.reduce_scatter(member, elements, Blocks::Sent, at..at + len);
+                plan.named("in reduce_scatter_v")
+            }
+        };
+        Ok(Planned { plan, scratch })
+    }
+
+    /// Tables of blocks that follow each other, of values of `bytes` bytes.
+    ///
+    /// # Errors
+    ///
+    /// Counts are not as many as members.
+    fn blocks(&self, counts: [Option<&[usize]>; 2], bytes: usize) -> Result<CollScratch, Error> {
+        let size = self.size() as usize;
+        counts.iter().flatten().try_for_each(|counts| check_len(counts.len(), size))?;
+        let mut scratch = self.handle().take_scratch();
+        for (blocks, counts) in scratch.blocks.iter_mut().zip(counts) {
+            let counts = counts.unwrap_or(&[]);
+            blocks.clear();
+            blocks.resize(counts.len(), Block::default());
+            Block::fill(blocks, counts.iter().map(|count| count * bytes), None);
+        }
+        Ok(scratch)
+    }
+
+    /// The tables of a plan.
+    pub(super) fn tables<'s>(&'s self, scratch: &'s CollScratch) -> CollTables<'s> {
+        let [sent, received] = &scratch.blocks;
+        CollTables { sent, received, ..self.handle().tables() }
+    }
+}
+
+/// # Errors
+///
+/// [`CollError::WrongLength`], unless an argument has as many elements as it needs.
+pub(super) fn check_len(len: usize, needed: usize) -> Result<(), Error> {
+    match len == needed {
+        true => Ok(()),
+        false => Err(Error::Coll(CollError::WrongLength { len, needed })),
+    }
+}
+
+const THRESHOLDS: CollThresholds = CollThresholds::DEFAULT;
