@@ -140,8 +140,18 @@ impl<T: Plain> GlobalArray<T> {
 }
 
 impl<T: Plain> OfRank for GlobalArray<T> {
+    type Kept = Self;
+
     fn of_rank(&self) -> &Runtime {
         self.engine.runtime()
+    }
+
+    fn keep(&self) -> Self {
+        self.clone()
+    }
+
+    fn with_kept<R>(kept: &Self, call: impl FnOnce(&Self) -> R) -> R {
+        call(kept)
     }
 }
 

@@ -36,14 +36,22 @@ pub trait Steps<Y>: Send + 'static {
 
 /// An object of a rank.
 #[doc(hidden)]
-pub trait OfRank: Clone + Send + 'static {
+pub trait OfRank: Sized + 'static {
+    /// What a ULT keeps of the object.
+    type Kept: Send + 'static;
+
     fn of_rank(&self) -> &Runtime;
+
+    fn keep(&self) -> Self::Kept;
+
+    /// Calls `call` with the object.
+    fn with_kept<R>(kept: &Self::Kept, call: impl FnOnce(&Self) -> R) -> R;
 }
 
 /// The operation, with a handle of its object, as its ULT has it.
 #[doc(hidden)]
-pub struct Owned<Y, S> {
-    on: Y,
+pub struct Owned<Y: OfRank, S> {
+    on: Y::Kept,
     steps: S,
 }
 
@@ -54,8 +62,18 @@ pub(crate) fn carry_out<Y: OfRank, S: Steps<Y>>(on: &Y, steps: S) -> Deferred<Ca
 }
 
 impl OfRank for Runtime {
+    type Kept = Self;
+
     fn of_rank(&self) -> &Runtime {
         self
+    }
+
+    fn keep(&self) -> Self {
+        self.clone()
+    }
+
+    fn with_kept<R>(kept: &Self, call: impl FnOnce(&Self) -> R) -> R {
+        call(kept)
     }
 }
 
@@ -63,7 +81,7 @@ impl<Y: OfRank, S: Steps<Y>> Carry for Owned<Y, S> {
     type Output = S::Output;
 
     fn carry(&mut self) -> S::Output {
-        self.steps.carry(&self.on)
+        Y::with_kept(&self.on, |on| self.steps.carry(on))
     }
 
     fn cut_off(&mut self) -> S::Output {
@@ -73,7 +91,7 @@ impl<Y: OfRank, S: Steps<Y>> Carry for Owned<Y, S> {
 
 impl<'a, Y: OfRank, S: Steps<Y>> Carried<'a, Y, S> {
     fn owned(on: &Y, steps: S) -> Owned<Y, S> {
-        Owned { on: on.clone(), steps }
+        Owned { on: on.keep(), steps }
     }
 }
 
@@ -141,7 +159,7 @@ impl<Y, S> fmt::Debug for Carried<'_, Y, S> {
     }
 }
 
-impl<Y, S> fmt::Debug for Owned<Y, S> {
+impl<Y: OfRank, S> fmt::Debug for Owned<Y, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Owned")
     }

@@ -181,8 +181,19 @@ impl<'a> GlobalOps<'a> {
 }
 
 impl OfRank for Global {
+    /// The global memory is open, and this is smaller.
+    type Kept = Runtime;
+
     fn of_rank(&self) -> &Runtime {
         &self.runtime
+    }
+
+    fn keep(&self) -> Runtime {
+        self.runtime.clone()
+    }
+
+    fn with_kept<R>(kept: &Runtime, call: impl FnOnce(&Self) -> R) -> R {
+        call(&kept.global().expect("the global memory is open"))
     }
 }
 

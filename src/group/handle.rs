@@ -225,15 +225,12 @@ impl Group {
         output: *mut u8,
         combine: Combine<'_>,
     ) -> Result<(), Error> {
-        let has_tables = scratch.blocks.iter().any(|blocks| !blocks.is_empty());
         // SAFETY: the caller's promise.
         let result = unsafe {
             let tables = self.tables(&scratch);
             self.handle.run_with_scratch(plan, &tables, input, output, combine)
         };
-        if has_tables {
-            self.handle.keep_scratch(scratch);
-        }
+        self.handle.keep_scratch(scratch);
         result
     }
 }

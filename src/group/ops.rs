@@ -17,8 +17,8 @@ use tsumugi_runtime::service::collectives::{
 /// The collectives of a group, each as a [value](crate::deferred).
 ///
 /// An operation owns the values that it reads and the memory of its result until it ends,
-/// and gives both back: so it allocates nothing. The lists of counts are borrowed until it
-/// begins. An operation that is dropped in flight goes on to its end, because the other
+/// and gives both back: so it allocates nothing. Lists of counts are borrowed, and not read
+/// any more once it has begun. An operation that is dropped in flight goes on to its end, because the other
 /// members wait for this one.
 ///
 /// A collective has its place in the order of the group's collectives when it begins, not

@@ -3,7 +3,7 @@
 use crate::churn::{self, Plan};
 use crate::moving::histories;
 use crate::{
-    adopted, apart, collectives, collectors, containers, ending, global, homes, inside, locks,
+    adopted, allocations, apart, collectives, collectors, containers, ending, global, homes, inside, locks,
     mixture, mourn, moving, outside, pages, poor, programs, reach, tally,
 };
 use std::hint::black_box;
@@ -91,6 +91,10 @@ fn play(rt: &Runtime, role: &str) -> Result<(), Error> {
         "collectives" => collectives::play(rt, &[1, 100, 30_000]),
         "collectives-short" => collectives::play(rt, &[1, 2000]),
         "collectors" => collectors::play(rt),
+        "no-allocations" => {
+            allocations::count_this_thread();
+            allocations::values(rt)
+        }
         "outside" => outside::play(rt),
         "outside-alone" => outside::alone(rt),
         "mixture" => mixture::play(rt, 1, if rt.size() > 2 { 150 } else { 1000 }),

@@ -23,7 +23,7 @@ use std::fmt;
 use std::mem::ManuallyDrop;
 use std::pin::Pin;
 use std::ptr::NonNull;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 use tsumugi_core::coll::schedule::{CollPlan, CollTables, CombineOrder};
 use tsumugi_core::completion::{OnEnd, Ticket, Why};
@@ -215,7 +215,11 @@ impl GroupHandle {
         tag: Tag,
         owned: NonNull<OwnedCollective<P>>,
     ) {
-        let scratch = call.scratch.bytes(call.plan.scratch_bytes());
+        let bytes = call.plan.scratch_bytes();
+        if bytes > 0 && !call.scratch.has_memory() {
+            call.scratch = self.take_scratch();
+        }
+        let scratch = call.scratch.bytes(bytes);
         // SAFETY: `owned` is valid.
         let (parts, end) = unsafe {
             let owned = owned.as_ptr();
@@ -223,7 +227,6 @@ impl GroupHandle {
         };
         let combine = ErasedCombine { run: run_combine::<P>, parts: parts.cast() };
         let record = self.service().take_record();
-        // No other thread has the record yet.
         *record.work() = Driving {
             group: Some(self.clone()),
             exchange: Exchange::new(call.plan, self.next()),
@@ -281,7 +284,7 @@ impl CollRecord {
         Self { work: Mutex::new(idle), has_ended: AtomicBool::new(false) }
     }
 
-    /// Makes a record that only the caller has ready for the next collective.
+    /// Makes a record without a collective ready for the next one.
     pub(super) fn reset(&self) {
         self.has_ended.store(false, Ordering::Relaxed);
     }
@@ -449,8 +452,8 @@ where
 
 impl Collectives {
     /// A record that has no collective.
-    fn take_record(&self) -> std::sync::Arc<CollRecord> {
-        let record = self.idle_record().unwrap_or_else(|| std::sync::Arc::new(CollRecord::new()));
+    fn take_record(&self) -> Arc<CollRecord> {
+        let record = self.idle_record().unwrap_or_else(|| Arc::new(CollRecord::new()));
         record.reset();
         record
     }

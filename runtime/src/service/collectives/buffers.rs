@@ -31,6 +31,11 @@ pub struct CollScratch {
 }
 
 impl CollScratch {
+    /// Whether it has memory.
+    pub fn has_memory(&self) -> bool {
+        self.words.capacity() > 0 || self.blocks.iter().any(|blocks| blocks.capacity() > 0)
+    }
+
     /// A scratch buffer of so many bytes, whose content is undefined.
     pub(super) fn bytes(&mut self, bytes: usize) -> *mut u8 {
         self.words.clear();

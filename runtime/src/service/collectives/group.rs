@@ -191,9 +191,11 @@ impl GroupHandle {
         self.scratch().pop().unwrap_or_default()
     }
 
-    /// Keeps scratch memory for the next collective.
+    /// Keeps scratch memory for the next collective, if it is any.
     pub fn keep_scratch(&self, scratch: CollScratch) {
-        self.scratch().push(scratch);
+        if scratch.has_memory() {
+            self.scratch().push(scratch);
+        }
     }
 
     fn scratch(&self) -> MutexGuard<'_, Vec<CollScratch>> {

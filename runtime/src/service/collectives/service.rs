@@ -111,11 +111,10 @@ impl Collectives {
         self.member.control().bells().ring_helped(&SystemFutex, || ());
     }
 
-    /// A record of a collective that has ended, which no other thread has.
+    /// A record of a collective that has ended. A thread that was about to move that one
+    /// may move the next one in its place.
     pub(super) fn idle_record(&self) -> Option<Arc<CollRecord>> {
-        let idle = &mut self.records().idle;
-        let free = idle.iter().rposition(|record| Arc::strong_count(record) == 1)?;
-        Some(idle.swap_remove(free))
+        self.records().idle.pop()
     }
 
     /// Keeps a record for the next collective.
