@@ -240,6 +240,7 @@ pub(super) fn of_error(error: &Error) -> c_int {
             TSUMUGI_ERROR_LENGTH
         }
         Error::Coll(CollError::Addr(AddrError::PeerLost { .. })) => TSUMUGI_ERROR_LOST,
+        Error::Coll(CollError::Addr(AddrError::Ended)) => TSUMUGI_ERROR_ENDED,
         Error::Coll(CollError::NoContext) => TSUMUGI_ERROR_CROWDED,
         Error::OutOfMemory { .. } => TSUMUGI_ERROR_MEMORY,
         Error::Register(RegisterError::OutOfReach { .. }) => TSUMUGI_ERROR_REACH,

@@ -208,4 +208,18 @@ mod tests {
         }
         assert_eq!((Arc::strong_count(&value), pool.free.available()), (1, BLOCKS));
     }
+
+    #[test]
+    fn a_marked_block_is_found_once() {
+        let pool = BlockPool::new();
+        // SAFETY: the pool outlives the boxes.
+        let try_box = |value| unsafe { pool.try_box(0, value) }.unwrap();
+        let (one, other) = (try_box(1u64), try_box(2));
+        assert!(!pool.has_marked() && !one.unmark());
+        one.mark();
+        other.mark();
+        assert!(other.unmark() && !other.unmark() && pool.has_marked());
+        assert_eq!(pool.take_marked(), Some(one.as_ptr().cast()));
+        assert_eq!((pool.take_marked(), one.unmark()), (None, false));
+    }
 }

@@ -143,8 +143,12 @@ impl RankHandle {
             return;
         }
         if self.spawner().try_spawn(move || run(&node, tag)).is_err() {
-            // The rank has ended.
-            self.node().host().cut_off_carried();
+            // The rank ends, or has ended.
+            if boxed.unmark() {
+                // SAFETY: no ULT has the operation; the head comes first.
+                unsafe { cut_off::<C, F>(boxed.as_ptr().cast()) };
+                self.node().host().completions().complete(tag, Ok(0));
+            }
         }
     }
 }
@@ -155,7 +159,7 @@ impl HostTables {
         self.blocks().has_marked()
     }
 
-    /// Ends the operations that ULTs carry out, after the scheduler has ended.
+    /// Ends the operations that ULTs carry out. The scheduler has ended, so no ULT runs.
     pub(crate) fn cut_off_carried(&self) {
         while let Some(block) = self.blocks().take_marked() {
             let head = block.cast::<CarriedHead>();

@@ -133,8 +133,7 @@ impl<T: Plain> GlobalArray<T> {
     ) -> Result<Option<R>, ArrayError> {
         self.check(index, 1)?;
         let (page, first) = self.place(index);
-        let call =
-            |runtime: &Runtime, at: RemoteAddr| call(runtime, Words::remote(at.add(first)));
+        let call = |runtime: &Runtime, at: RemoteAddr| call(runtime, Words::remote(at.add(first)));
         Ok(self.engine.held_at_hand(page, call).transpose()?)
     }
 }

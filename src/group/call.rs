@@ -30,6 +30,30 @@ pub(super) enum GroupCall<'c> {
     ReduceScatterV { counts: &'c [usize] },
 }
 
+impl GroupCall<'_> {
+    /// The name in reports.
+    const fn name(&self) -> &'static str {
+        match self {
+            Self::Barrier => "in group barrier",
+            Self::Broadcast { .. } => "in broadcast",
+            Self::Reduce { .. } => "in reduce",
+            Self::Allreduce => "in allreduce",
+            Self::Scan => "in scan",
+            Self::Exscan => "in exscan",
+            Self::Gather { .. } => "in gather",
+            Self::GatherV { .. } => "in gather_v",
+            Self::Scatter { .. } => "in scatter",
+            Self::ScatterV { .. } => "in scatter_v",
+            Self::Allgather => "in allgather",
+            Self::AllgatherV { .. } => "in allgather_v",
+            Self::Alltoall => "in alltoall",
+            Self::AlltoallV { .. } => "in alltoall_v",
+            Self::ReduceScatter => "in reduce_scatter",
+            Self::ReduceScatterV { .. } => "in reduce_scatter_v",
+        }
+    }
+}
+
 /// The steps of a member, and the memory that they need; its tables of blocks are filled.
 #[derive(Debug)]
 pub(super) struct Planned {
@@ -51,29 +75,28 @@ impl Group {
         elements: Elements,
         room: usize,
     ) -> Result<Planned, Error> {
-        let (handle, member, view) = (self.handle(), self.handle().member(), || self.handle().view());
+        let (handle, member, view) =
+            (self.handle(), self.handle().member(), || self.handle().view());
         let (me, size) = (self.rank(), self.size() as usize);
         let (len, total, bytes) = (elements.count, elements.total(), elements.bytes);
         let mut scratch = CollScratch::default();
         let plan = match call {
-            GroupCall::Barrier => THRESHOLDS.barrier(member, view()).named("in group barrier"),
+            GroupCall::Barrier => THRESHOLDS.barrier(member, view()),
             GroupCall::Broadcast { root } => {
-                THRESHOLDS.broadcast(member, view(), handle.root(root)?, total).named("in broadcast")
+                THRESHOLDS.broadcast(member, view(), handle.root(root)?, total)
             }
             GroupCall::Reduce { root } => {
-                THRESHOLDS.reduce(member, view(), handle.root(root)?, elements).named("in reduce")
+                THRESHOLDS.reduce(member, view(), handle.root(root)?, elements)
             }
-            GroupCall::Allreduce => {
-                THRESHOLDS.allreduce(member, view(), elements).named("in allreduce")
-            }
-            GroupCall::Scan => THRESHOLDS.scan(member, elements, false).named("in scan"),
-            GroupCall::Exscan => THRESHOLDS.scan(member, elements, true).named("in exscan"),
+            GroupCall::Allreduce => THRESHOLDS.allreduce(member, view(), elements),
+            GroupCall::Scan => THRESHOLDS.scan(member, elements, false),
+            GroupCall::Exscan => THRESHOLDS.scan(member, elements, true),
             GroupCall::Gather { root } => {
                 let root = handle.root(root)?.root;
                 if me == root {
                     check_len(room, len * size)?;
                 }
-                THRESHOLDS.rooted(member, root, total, false, false).named("in gather")
+                THRESHOLDS.rooted(member, root, total, false, false)
             }
             GroupCall::GatherV { root, counts } => {
                 let root = handle.root(root)?.root;
@@ -84,14 +107,14 @@ impl Group {
                 }
                 let mut plan = CollPlan::default();
                 plan.rooted_flat(member, root, Blocks::Received, total, false, false);
-                plan.named("in gather_v")
+                plan
             }
             GroupCall::Scatter { root } => {
                 let root = handle.root(root)?.root;
                 if me == root {
                     check_len(len, room * size)?;
                 }
-                THRESHOLDS.rooted(member, root, room * bytes, true, false).named("in scatter")
+                THRESHOLDS.rooted(member, root, room * bytes, true, false)
             }
             GroupCall::ScatterV { root, counts } => {
                 let root = handle.root(root)?.root;
@@ -102,13 +125,13 @@ impl Group {
                 }
                 let mut plan = CollPlan::default();
                 plan.rooted_flat(member, root, Blocks::Sent, room * bytes, true, false);
-                plan.named("in scatter_v")
+                plan
             }
             GroupCall::Allgather => {
                 check_len(room, len * size)?;
                 let own = BufferSpan::first(CollBuffer::Input, total);
                 let (at, blocks) = (me as usize * total, Blocks::Even { bytes: total });
-                THRESHOLDS.allgather(member, own, at, room * bytes, blocks).named("in allgather")
+                THRESHOLDS.allgather(member, own, at, room * bytes, blocks)
             }
             GroupCall::AllgatherV { counts } => {
                 scratch = self.blocks([None, Some(counts)], bytes)?;
@@ -116,14 +139,12 @@ impl Group {
                 check_len(room, counts.iter().sum())?;
                 let own = BufferSpan::first(CollBuffer::Input, total);
                 let at = scratch.blocks[1][me as usize].at;
-                let plan =
-                    THRESHOLDS.allgather(member, own, at, room * bytes, Blocks::Received);
-                plan.named("in allgather_v")
+                THRESHOLDS.allgather(member, own, at, room * bytes, Blocks::Received)
             }
             GroupCall::Alltoall => {
                 check_len(len, len / size * size)?;
                 check_len(room, len)?;
-                THRESHOLDS.alltoall(member, total / size).named("in alltoall")
+                THRESHOLDS.alltoall(member, total / size)
             }
             GroupCall::AlltoallV { sent, received } => {
                 scratch = self.blocks([Some(sent), Some(received)], bytes)?;
@@ -132,7 +153,7 @@ impl Group {
                 check_len(received[me as usize], sent[me as usize])?;
                 let mut plan = CollPlan::default();
                 plan.alltoall(member, Blocks::Sent, Blocks::Received);
-                plan.named("in alltoall_v")
+                plan
             }
             GroupCall::ReduceScatter => {
                 let own = len / size;
@@ -140,20 +161,19 @@ impl Group {
                 check_len(room, own)?;
                 let block = own * bytes;
                 let (at, blocks) = (me as usize * block, Blocks::Even { bytes: block });
-                let plan = THRESHOLDS.reduce_scatter(member, elements, blocks, at..at + block);
-                plan.named("in reduce_scatter")
+                THRESHOLDS.reduce_scatter(member, elements, blocks, at..at + block)
             }
             GroupCall::ReduceScatterV { counts } => {
                 scratch = self.blocks([Some(counts), None], bytes)?;
                 check_len(len, counts.iter().sum())?;
                 check_len(room, counts[me as usize])?;
                 let Block { at, len, .. } = scratch.blocks[0][me as usize];
-                let plan =
-                    THRESHOLDS.reduce_scatter(member, elements, Blocks::Sent, at..at + len);
-                plan.named("in reduce_scatter_v")
+                THRESHOLDS.reduce_scatter(member, elements, Blocks::Sent, at..at + len)
             }
         };
-        Ok(Planned { plan, scratch })
+        let mut planned = Planned { plan, scratch };
+        planned.plan.set_name(call.name());
+        Ok(planned)
     }
 
     /// Tables of blocks that follow each other, of values of `bytes` bytes.

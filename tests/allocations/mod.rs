@@ -248,9 +248,9 @@ impl Parts {
 }
 
 /// Rounds of all kinds before allocations are counted.
-const WARM_ROUNDS: usize = 16;
+const WARM_ROUNDS: usize = 8;
 /// Rounds of each kind in which they are counted.
-const ROUNDS: usize = 50;
+const ROUNDS: usize = 20;
 
 #[derive(Clone, Copy, Debug)]
 enum Use {

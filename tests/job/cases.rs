@@ -7,9 +7,8 @@ use crate::foreign::{
     an_idle_job_on_several_nodes_burns_no_core, arrays_span_nodes, collectives_span_nodes,
     containers_span_nodes, global_memory_spans_nodes, histories_span_nodes,
     homes_answer_other_nodes, locks_span_nodes, operations_between_nodes_allocate_nothing,
-    pages_move_between_nodes, programs_span_nodes,
-    ranks_meet_by_name, ranks_meet_by_the_variables_of_others, ranks_meet_over_tcp,
-    ranks_of_several_nodes_are_one_job,
+    pages_move_between_nodes, programs_span_nodes, ranks_meet_by_name,
+    ranks_meet_by_the_variables_of_others, ranks_meet_over_tcp, ranks_of_several_nodes_are_one_job,
     ranks_of_several_nodes_without_a_network_fail_with_the_reason,
     the_network_outlives_a_callback_that_panics,
 };
@@ -42,6 +41,7 @@ pub const ALL: &[Case] = cases![
     a_stack_overflow_names_the_ult,
     a_stall_is_reported,
     a_standstill_names_the_barrier_and_the_missing_rank,
+    a_standstill_names_the_collective_and_the_missing_rank,
     a_rank_shows_what_its_ults_do,
     an_idle_job_burns_no_core,
     workers_keep_to_the_cpuset,
@@ -361,6 +361,20 @@ fn a_standstill_names_the_barrier_and_the_missing_rank() {
     let report = job.read_errors_until(" waits for rank ");
     assert!(report.contains("rank 0: ULT ") && report.contains(" waits in barrier 2"), "{report}");
     assert!(report.contains("barrier 2 waits for rank 2\n"), "{report}");
+    // SAFETY: `kill` accesses no memory of this process.
+    assert_eq!(unsafe { libc::kill(job.child.id() as i32, libc::SIGTERM) }, 0);
+    job.finish();
+}
+
+/// A blocking collective, one of a part of the ranks, and one that was begun as a value.
+fn a_standstill_names_the_collective_and_the_missing_rank() {
+    let mut job = start(3, "stall-collectives");
+    let report = job.read_errors_until("tsumugi:   broadcast ");
+    assert!(report.contains(" waits in allreduce ") && report.contains(", for rank "), "{report}");
+    assert!(report.contains("an operation waits in allgather "), "{report}");
+    let missing =
+        |line: &&str| line.starts_with("tsumugi:   ") && line.contains(" waits for rank 2");
+    assert_eq!(report.lines().filter(missing).count(), 3, "{report}");
     // SAFETY: `kill` accesses no memory of this process.
     assert_eq!(unsafe { libc::kill(job.child.id() as i32, libc::SIGTERM) }, 0);
     job.finish();

@@ -103,11 +103,9 @@ impl CollMember {
 }
 
 impl CollPlan {
-    /// The same plan with a name for reports, such as `in gather`.
-    #[must_use]
-    pub const fn named(mut self, name: &'static str) -> Self {
+    /// Gives the plan a name for reports, such as `in gather`.
+    pub const fn set_name(&mut self, name: &'static str) {
         self.name = Some(name);
-        self
     }
 
     /// The name, for reports.

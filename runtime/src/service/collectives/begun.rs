@@ -345,12 +345,7 @@ impl CollRecord {
     }
 
     /// Puts the result into the slot, and completes the operation.
-    fn finish(
-        &self,
-        mut work: MutexGuard<'_, Driving>,
-        result: Result<(), Error>,
-        leaks: bool,
-    ) {
+    fn finish(&self, mut work: MutexGuard<'_, Driving>, result: Result<(), Error>, leaks: bool) {
         let group = work.group.take().expect("the collective is under way");
         let (tag, scratch) = (work.tag, std::mem::take(&mut work.scratch));
         // SAFETY: the slot has the end until the operation is completed, below.
