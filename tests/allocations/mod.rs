@@ -2,7 +2,7 @@
 //! which allocates nothing once it has run for some rounds.
 
 use super::api;
-use api::array::Dealt;
+use api::array::ArrayOptions;
 use api::deferred::Begin;
 use api::global::Change;
 use api::group::Sum;
@@ -106,16 +106,16 @@ impl Parts {
         let peer = Rank(rt.rank().0 ^ 1);
         let global = rt.global()?;
         let exposed = global.expose::<u64>(8)?;
-        let all = rt.gather(exposed.at(0).addr().to_bits())?;
+        let all = rt.allgather(exposed.at(0).addr().to_bits())?;
         let near = exposed.at(0);
         std::mem::forget(exposed);
         let far = global.pointer(all[peer.0 as usize]);
-        let dealt = Dealt { page_len: 8, ..Dealt::default() };
+        let options = ArrayOptions::new().page_len(8);
         let room = || vec![0; 64];
         Ok(Self {
             peer,
             words: rt.share(64)?,
-            array: rt.array_by(64, dealt)?,
+            array: options.create(rt, 64)?,
             global,
             far,
             near,
