@@ -181,6 +181,7 @@ fn code_of_addr<A>(error: &AddrError<A>) -> c_int {
         AddrError::PeerLost { .. } => TSUMUGI_ERROR_LOST,
         AddrError::OtherRank { .. } => TSUMUGI_ERROR_ELSEWHERE,
         AddrError::Unsupported { .. } | AddrError::OtherNode { .. } => TSUMUGI_ERROR_UNSUPPORTED,
+        AddrError::Ended => TSUMUGI_ERROR_ENDED,
     }
 }
 
@@ -239,6 +240,7 @@ pub(super) fn of_error(error: &Error) -> c_int {
             TSUMUGI_ERROR_LENGTH
         }
         Error::Coll(CollError::Addr(AddrError::PeerLost { .. })) => TSUMUGI_ERROR_LOST,
+        Error::Coll(CollError::Addr(AddrError::Ended)) => TSUMUGI_ERROR_ENDED,
         Error::Coll(CollError::NoContext) => TSUMUGI_ERROR_CROWDED,
         Error::Coll(CollError::NoSuchRoot { .. }) => TSUMUGI_ERROR_RANK,
         Error::Coll(CollError::LengthsDiffer { .. } | CollError::WrongLength { .. }) => {

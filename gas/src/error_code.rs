@@ -20,7 +20,9 @@ pub(crate) const fn to_code(error: AddrError<GlobalAddr>) -> u32 {
         AddrError::Unaligned { align, .. } => UNALIGNED | align.trailing_zeros() << 8,
         AddrError::ReadOnly { .. } => READ_ONLY,
         AddrError::OtherRank { .. } => OTHER_RANK,
-        AddrError::Unsupported { .. } | AddrError::OtherNode { .. } => UNSUPPORTED,
+        AddrError::Unsupported { .. } | AddrError::OtherNode { .. } | AddrError::Ended => {
+            UNSUPPORTED
+        }
         AddrError::PeerLost { rank } => LOST | rank.0,
     }
 }

@@ -207,10 +207,12 @@ impl RankNode {
             | of(&*self.messages)
     }
 
-    /// Waits until all that was sent has arrived, or cannot arrive any more.
+    /// Waits until all that was sent has arrived, or cannot arrive any more, and the
+    /// operations have ended that ULTs carry out.
     pub fn settle(&self) {
+        let has_carried = || self.messages.host().used().is_some_and(HostTables::has_carried);
         // Yields with no lock held: other ULTs call services, too.
-        while self.any(|service| service.is_busy()) {
+        while self.any(|service| service.is_busy()) || has_carried() {
             self.any(|service| service.pump());
             Here.yield_now();
         }
@@ -288,6 +290,9 @@ impl RankNode {
             global.close();
         }
         self.services.close();
+        if let Some(tables) = self.messages.host().used() {
+            tables.cut_off_carried();
+        }
         drop(self.take_deferred());
         // The value has handles of this rank, so it would keep the rank for ever.
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -321,6 +326,11 @@ impl RankNode {
         if more > 0 {
             let _ = writeln!(text, "and {more} more ULTs");
         }
+        self.collectives.each_waiting(|reason| {
+            if text.len() < REPORT_BYTES {
+                let _ = writeln!(text, "an operation{}", CollectiveWait(&reason));
+            }
+        });
         text
     }
 }
@@ -395,9 +405,8 @@ fn line_of(ult: &UltInfo, now: Instant, collective: Option<(&str, u64)>) -> Stri
         Some(Reason { what: "table", at, .. }) => {
             let _ = write!(line, " waits for the region table of rank {at}");
         }
-        // A collective names itself so: `in gather`, and its number.
-        Some(Reason { what, at, .. }) if what.starts_with("in ") => {
-            let _ = write!(line, " waits {what} {at}");
+        Some(reason) if reason.what.starts_with("in ") => {
+            let _ = write!(line, "{}", CollectiveWait(&reason));
         }
         Some(Reason { what, at: 0, .. }) => {
             let _ = write!(line, " waits: {what}");
@@ -410,6 +419,25 @@ fn line_of(ult: &UltInfo, now: Instant, collective: Option<(&str, u64)>) -> Stri
         let _ = write!(line, ", for {:.1} s", now.since(since).as_secs_f64());
     }
     line + "\n"
+}
+
+/// A wait in a collective, which names itself `in gather`: with its number, the number of
+/// its group if that is not the group of all ranks, and the rank for which it waits.
+struct CollectiveWait<'a>(&'a Reason);
+
+impl fmt::Display for CollectiveWait<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Reason { what, at, wanted } = *self.0;
+        let (group, number) = (at >> 32, at as u32);
+        write!(f, " waits {what} {number}")?;
+        if group != 0 {
+            write!(f, " of group {group}")?;
+        }
+        match wanted.checked_sub(1) {
+            Some(rank) => write!(f, ", for rank {rank}"),
+            None => Ok(()),
+        }
+    }
 }
 
 impl Progress for RankNode {

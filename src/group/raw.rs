@@ -4,15 +4,17 @@
 //! A call here makes the plan of a collective. It is then carried out by
 //! [`RawCollective::run`], or begun by [`RawCollective::begin`].
 
-use super::handle::{Group, THRESHOLDS, check_len};
+use super::call::{THRESHOLDS, check_len};
+use super::handle::Group;
 use super::operation::{Operation, combine_of};
 use crate::{Error, Plain};
 use std::fmt;
+use std::sync::Arc;
 use tsumugi_core::coll::schedule::{
-    Block, Blocks, BufferSpan, CollBuffer, CollPlan, CollTables, Elements,
+    Block, Blocks, BufferSpan, CollBuffer, CollPlan, CollTables, CombineOrder, Elements,
 };
 use tsumugi_runtime::service::collectives::{
-    CollBuffers, Combine, CombineFn, Parts, StartedCollective,
+    CollBegun, CollCall, CollInFlight, CollOwner, Combine, CombineFn, GroupHandle,
 };
 
 /// A collective of which the lengths are known.
@@ -41,7 +43,10 @@ pub fn raw_combine<T: Plain>(operation: impl Operation<T> + 'static) -> Box<Comb
 impl Group {
     /// As [`barrier`](Self::barrier). No buffers.
     pub fn raw_barrier(&self) -> RawCollective<'_> {
-        self.raw(THRESHOLDS.barrier(self.handle().member(), self.handle().view()))
+        self.raw(
+            "in group barrier",
+            THRESHOLDS.barrier(self.handle().member(), self.handle().view()),
+        )
     }
 
     /// As [`broadcast`](Self::broadcast), of `bytes` bytes of the output.
@@ -51,7 +56,8 @@ impl Group {
     /// There is no member `root`.
     pub fn raw_broadcast(&self, bytes: usize, root: u32) -> Result<RawCollective<'_>, Error> {
         let (root, handle) = (self.handle().root(root)?, self.handle());
-        Ok(self.raw(THRESHOLDS.broadcast(handle.member(), handle.view(), root, bytes)))
+        Ok(self
+            .raw("in broadcast", THRESHOLDS.broadcast(handle.member(), handle.view(), root, bytes)))
     }
 
     /// As [`reduce`](Self::reduce). The output is used at the root alone.
@@ -61,18 +67,24 @@ impl Group {
     /// There is no member `root`.
     pub fn raw_reduce(&self, elements: Elements, root: u32) -> Result<RawCollective<'_>, Error> {
         let (root, handle) = (self.handle().root(root)?, self.handle());
-        Ok(self.raw(THRESHOLDS.reduce(handle.member(), handle.view(), root, elements)))
+        Ok(self.raw("in reduce", THRESHOLDS.reduce(handle.member(), handle.view(), root, elements)))
     }
 
     /// As [`allreduce`](Self::allreduce).
     pub fn raw_allreduce(&self, elements: Elements) -> RawCollective<'_> {
-        self.raw(THRESHOLDS.allreduce(self.handle().member(), self.handle().view(), elements))
+        self.raw(
+            "in allreduce",
+            THRESHOLDS.allreduce(self.handle().member(), self.handle().view(), elements),
+        )
     }
 
     /// As [`scan`](Self::scan), or [`exscan`](Self::exscan): then the output of the first
     /// member is not written.
     pub fn raw_scan(&self, elements: Elements, exclusive: bool) -> RawCollective<'_> {
-        self.raw(THRESHOLDS.scan(self.handle().member(), elements, exclusive))
+        self.raw(
+            if exclusive { "in exscan" } else { "in scan" },
+            THRESHOLDS.scan(self.handle().member(), elements, exclusive),
+        )
     }
 
     /// As [`reduce_scatter`](Self::reduce_scatter), with blocks of `elements.count`
@@ -82,7 +94,10 @@ impl Group {
         let own = self.rank() as usize * bytes;
         let all = Elements { count: elements.count * self.size() as usize, ..elements };
         let (member, blocks) = (self.handle().member(), Blocks::Even { bytes });
-        self.raw(THRESHOLDS.reduce_scatter(member, all, blocks, own..own + bytes))
+        self.raw(
+            "in reduce_scatter",
+            THRESHOLDS.reduce_scatter(member, all, blocks, own..own + bytes),
+        )
     }
 
     /// As [`reduce_scatter_v`](Self::reduce_scatter_v), with `counts` of elements; the
@@ -104,7 +119,10 @@ impl Group {
         let all = Elements { count: counts.iter().sum(), ..elements };
         let range = own.at..own.at + own.len;
         let plan = THRESHOLDS.reduce_scatter(self.handle().member(), all, Blocks::Sent, range);
-        Ok(RawCollective { blocks: [blocks.into(), Box::default()], ..self.raw(plan) })
+        Ok(RawCollective {
+            blocks: [blocks.into(), Box::default()],
+            ..self.raw("in reduce_scatter_v", plan)
+        })
     }
 
     /// As [`gather`](Self::gather), of `bytes` bytes of each member.
@@ -114,7 +132,8 @@ impl Group {
     /// There is no member `root`.
     pub fn raw_gather(&self, bytes: usize, root: u32) -> Result<RawCollective<'_>, Error> {
         let root = self.handle().root(root)?.root;
-        Ok(self.raw(THRESHOLDS.rooted(self.handle().member(), root, bytes, false, false)))
+        Ok(self
+            .raw("in gather", THRESHOLDS.rooted(self.handle().member(), root, bytes, false, false)))
     }
 
     /// As [`gather_v`](Self::gather_v), of `bytes` bytes of this member; `blocks` is used
@@ -133,7 +152,7 @@ impl Group {
         let blocks = self.blocks_of_root(bytes, blocks, root)?;
         let (member, mut plan) = (self.handle().member(), CollPlan::default());
         plan.rooted_flat(member, root, Blocks::Received, bytes, false, false);
-        Ok(RawCollective { blocks: [Box::default(), blocks], ..self.raw(plan) })
+        Ok(RawCollective { blocks: [Box::default(), blocks], ..self.raw("in gather_v", plan) })
     }
 
     /// As [`scatter`](Self::scatter), of `bytes` bytes for each member.
@@ -143,7 +162,8 @@ impl Group {
     /// There is no member `root`.
     pub fn raw_scatter(&self, bytes: usize, root: u32) -> Result<RawCollective<'_>, Error> {
         let root = self.handle().root(root)?.root;
-        Ok(self.raw(THRESHOLDS.rooted(self.handle().member(), root, bytes, true, false)))
+        Ok(self
+            .raw("in scatter", THRESHOLDS.rooted(self.handle().member(), root, bytes, true, false)))
     }
 
     /// As [`scatter_v`](Self::scatter_v), of `bytes` bytes for this member; `blocks` is
@@ -161,7 +181,7 @@ impl Group {
         let blocks = self.blocks_of_root(bytes, blocks, root)?;
         let (member, mut plan) = (self.handle().member(), CollPlan::default());
         plan.rooted_flat(member, root, Blocks::Sent, bytes, true, false);
-        Ok(RawCollective { blocks: [blocks, Box::default()], ..self.raw(plan) })
+        Ok(RawCollective { blocks: [blocks, Box::default()], ..self.raw("in scatter_v", plan) })
     }
 
     /// As [`allgather`](Self::allgather), of `bytes` bytes of each member.
@@ -169,7 +189,10 @@ impl Group {
         let own = BufferSpan::first(CollBuffer::Input, bytes);
         let (at, total) = (self.rank() as usize * bytes, self.size() as usize * bytes);
         let member = self.handle().member();
-        self.raw(THRESHOLDS.allgather(member, own, at, total, Blocks::Even { bytes }))
+        self.raw(
+            "in allgather",
+            THRESHOLDS.allgather(member, own, at, total, Blocks::Even { bytes }),
+        )
     }
 
     /// As [`allgather_v`](Self::allgather_v), of `bytes` bytes of this member. The blocks
@@ -189,12 +212,12 @@ impl Group {
         let own = BufferSpan::first(CollBuffer::Input, bytes);
         let (member, total) = (self.handle().member(), lens.iter().sum());
         let plan = THRESHOLDS.allgather(member, own, block.at, total, Blocks::Received);
-        Ok(RawCollective { blocks: [Box::default(), blocks], ..self.raw(plan) })
+        Ok(RawCollective { blocks: [Box::default(), blocks], ..self.raw("in allgather_v", plan) })
     }
 
     /// As [`alltoall`](Self::alltoall), of blocks of `bytes` bytes.
     pub fn raw_alltoall(&self, bytes: usize) -> RawCollective<'_> {
-        self.raw(THRESHOLDS.alltoall(self.handle().member(), bytes))
+        self.raw("in alltoall", THRESHOLDS.alltoall(self.handle().member(), bytes))
     }
 
     /// As [`alltoall_v`](Self::alltoall_v).
@@ -212,10 +235,11 @@ impl Group {
         check_len(received[me].len, sent[me].len)?;
         let mut plan = CollPlan::default();
         plan.alltoall(self.handle().member(), Blocks::Sent, Blocks::Received);
-        Ok(RawCollective { blocks: [sent, received], ..self.raw(plan) })
+        Ok(RawCollective { blocks: [sent, received], ..self.raw("in alltoall_v", plan) })
     }
 
-    fn raw(&self, plan: CollPlan) -> RawCollective<'_> {
+    fn raw(&self, name: &'static str, mut plan: CollPlan) -> RawCollective<'_> {
+        plan.set_name(name);
         RawCollective { group: self, plan, blocks: Default::default() }
     }
 
@@ -270,7 +294,8 @@ impl RawCollective<'_> {
         unsafe { handle.run_with_scratch(self.plan, &tables, input, output, combine) }
     }
 
-    /// Begins the collective, which goes on by itself, also if the result is dropped.
+    /// Begins the collective, which goes on by itself, also if the result is dropped. Waits
+    /// only for room in the rank's table of operations.
     ///
     /// # Errors
     ///
@@ -285,12 +310,74 @@ impl RawCollective<'_> {
         output: *mut u8,
         combine: Option<Box<CombineFn<'static>>>,
     ) -> Result<StartedCollective, Error> {
-        let words = self.plan.scratch_bytes().div_ceil(size_of::<u128>());
-        let mut scratch = Vec::<u128>::with_capacity(words);
-        let buffers = CollBuffers { input, output, scratch: scratch.as_mut_ptr().cast() };
-        let parts = Parts { kept: Box::new(scratch), combine, blocks: self.blocks };
-        // SAFETY: the caller's; the scratch buffer stays where it is.
-        unsafe { self.group.handle().begin(self.plan, buffers, parts) }
+        let handle = Arc::new(self.group.handle().clone());
+        // SAFETY: a `StartedCollective` keeps the handle, which does not move, and with it
+        // the rank's tables, longer than what borrows it.
+        let lent: &'static GroupHandle = unsafe { &*Arc::as_ptr(&handle) };
+        let mut owner = RawOwner(combine);
+        loop {
+            let mut scratch = handle.take_scratch();
+            for (blocks, given) in scratch.blocks.iter_mut().zip(&self.blocks) {
+                blocks.clear();
+                blocks.extend_from_slice(given);
+            }
+            let (plan, combines) = (self.plan.clone(), owner.0.is_some());
+            let call = CollCall { plan, scratch, input, output, combines };
+            // SAFETY: the caller's.
+            match unsafe { lent.begin_owned(call, owner) } {
+                Ok(CollBegun::Ended(result)) => return result.map(|()| StartedCollective(None)),
+                Ok(CollBegun::InFlight(in_flight)) => {
+                    return Ok(StartedCollective(Some((in_flight, handle))));
+                }
+                Err((back, _)) => owner = back,
+            }
+            handle.make_progress();
+            tsumugi_ult::yield_now();
+        }
+    }
+}
+
+/// A collective that was begun: in flight, with the handle of the group that it borrows;
+/// `None`: it has ended. If this is dropped, the collective goes on to its end.
+#[must_use = "a collective that fails says so by its result"]
+pub struct StartedCollective(Option<(CollInFlight<'static, RawOwner>, Arc<GroupHandle>)>);
+
+/// What a collective on memory of the program owns: its operation.
+struct RawOwner(Option<Box<CombineFn<'static>>>);
+
+impl StartedCollective {
+    /// Whether the collective has ended; moves it on if it has not. Never waits.
+    pub fn is_done(&self) -> bool {
+        self.0.as_ref().is_none_or(|(in_flight, _)| in_flight.is_done())
+    }
+
+    /// Waits for the end. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`RawCollective::run`].
+    pub fn wait(self) -> Result<(), Error> {
+        // The handle is dropped after what borrows it.
+        let Some((in_flight, _handle)) = self.0 else { return Ok(()) };
+        in_flight.wait()
+    }
+}
+
+impl CollOwner for RawOwner {
+    type Output = ();
+
+    fn combine(&self, from: *const u8, into: *mut u8, bytes: usize, order: CombineOrder) {
+        if let Some(combine) = &self.0 {
+            combine(from, into, bytes, order);
+        }
+    }
+
+    fn output(self) {}
+}
+
+impl fmt::Debug for StartedCollective {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "StartedCollective({:?})", self.0.as_ref().map(|(in_flight, _)| in_flight))
     }
 }
 

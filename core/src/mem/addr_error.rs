@@ -73,6 +73,9 @@ pub enum AddrError<A = RemoteAddr> {
         /// The rank on the other node.
         rank: Rank,
     },
+    /// The caller's own rank has ended before the operation; a part of it may have been
+    /// done.
+    Ended,
 }
 
 impl<A> AddrError<A> {
@@ -91,6 +94,7 @@ impl<A> AddrError<A> {
             Self::OtherRank { .. } => AddrError::OtherRank { addr },
             Self::Unsupported { .. } => AddrError::Unsupported { addr },
             Self::OtherNode { rank } => AddrError::OtherNode { rank },
+            Self::Ended => AddrError::Ended,
         }
     }
 }
@@ -131,6 +135,7 @@ impl<A: fmt::Display> fmt::Display for AddrError<A> {
             Self::OtherNode { rank } => {
                 write!(f, "{rank} is on another node, which this path does not reach")
             }
+            Self::Ended => f.write_str("this rank has ended before the operation"),
         }
     }
 }
