@@ -79,7 +79,7 @@ fn a_struct_crosses_by_a_put_and_by_a_message() -> Result<(), Box<dyn std::error
         if own == Rank(0) {
             rt.comm().send(other, 1, &[one(9)])?;
         } else {
-            rt.comm().recv(Source::Rank(other), Tags::Is(1), &mut got)?;
+            rt.comm().recv(Source::Is(other), Tags::Is(1), &mut got)?;
             assert_eq!(got, [one(9)]);
         }
         Ok::<_, Error>(())

@@ -13,7 +13,7 @@ static HEAP: GlobalHeap = GlobalHeap;
 fn main() -> Result<(), Error> {
     tsumugi::run(|rt| {
         let words: Vec<u64> = (0..1000).map(|n| n * u64::from(rt.rank().0 + 1)).collect();
-        let places = rt.gather(words.as_ptr() as u64)?;
+        let places = rt.allgather(words.as_ptr() as u64)?;
         // Loads reach only the ranks of this node.
         let near: Vec<Rank> = rt.neighbours().collect();
         let own = near.iter().position(|rank| *rank == rt.rank()).expect("its own neighbour");

@@ -19,7 +19,7 @@ fn main(rt: &Runtime) -> Result<(), Error> {
 fn sum_before(rt: &Runtime, value: u64) -> Result<u64, Error> {
     let (comm, own, mut before) = (rt.comm(), rt.rank().0, [0]);
     if own > 0 {
-        comm.recv(Source::Rank(Rank(own - 1)), Tags::Is(SUM), &mut before)?;
+        comm.recv(Source::Is(Rank(own - 1)), Tags::Is(SUM), &mut before)?;
     }
     let sum = before[0] + value;
     if own + 1 < rt.size() {
@@ -67,7 +67,7 @@ mod tests {
             if rt.rank() == Rank(1) {
                 return Err(Error::program("rank 1 gives up"));
             }
-            let got = rt.comm().recv(Source::Rank(Rank(1)), Tags::Any, &mut [0_u64]);
+            let got = rt.comm().recv(Source::Is(Rank(1)), Tags::Any, &mut [0_u64]);
             assert!(matches!(got, Err(MessageError::PeerLost { rank: Rank(1) })), "{got:?}");
             // It goes on alone: what needs no other rank still works.
             Ok(rt.spawn(|_| 6 * 7).join().unwrap())

@@ -36,7 +36,7 @@
 //!
 //! The array is cut into pages of a fixed number of elements. Each page has a home,
 //! a rank that never changes and that stores where the page is. Each rank keeps a
-//! location cache of the owners that it has learned, for up to [`Dealt::known`]
+//! location cache of the owners that it has learned, for up to [`ArrayOptions::known`]
 //! pages. All accesses are remote reads, writes and atomics, so no rank's program
 //! takes part in an access of another rank.
 //!
@@ -80,7 +80,7 @@ mod atomic;
 mod balance;
 mod cache;
 mod checkout;
-mod dealt;
+mod options;
 mod handle;
 mod lease;
 mod list;
@@ -95,9 +95,9 @@ mod ops;
 pub use alone::Arrays;
 pub use balance::{Use, Uses};
 pub use checkout::{Checkout, Mode, Read, ReadWrite, Write};
-pub use dealt::{Dealt, Directory};
 pub use handle::GlobalArray;
 pub use ops::{ArrayOps, GetAt, PutAt};
+pub use options::{ArrayOptions, Directory};
 pub use table::ArrayHandle;
 pub use tsumugi_gas::page::{DirectoryEntry, Distribution, PageId, ShapeError};
 pub use tsumugi_runtime::ArrayError;

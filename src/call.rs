@@ -5,7 +5,7 @@
 //! | [`Runtime::handler`] | registers a function that does not block for messages with a number |
 //! | [`Runtime::service`] | the same for a function that may block: each message runs on a ULT |
 //! | [`Runtime::call`] | sends bytes and waits for the answer |
-//! | [`Runtime::call_within`] | the same, with a time limit |
+//! | [`Runtime::call_timeout`] | the same, with a time limit |
 //! | [`Runtime::call_buffer`] | the same, without a copy at the caller: the other rank reads the buffer |
 //! | [`Runtime::cast`] | sends bytes and does not wait for an answer |
 //!
@@ -126,7 +126,7 @@ impl Runtime {
     ///
     /// Those of [`call`](Self::call), and
     /// [`CallError::Timeout`](crate::CallError::Timeout) if the limit has passed.
-    pub fn call_within(
+    pub fn call_timeout(
         &self,
         to: Rank,
         id: u32,

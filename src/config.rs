@@ -243,8 +243,10 @@ fn word(name: &str) -> Option<String> {
     word_or_auto(name).filter(|word| word != "auto")
 }
 
+/// A value that is not UTF-8 is none of the valid ones, and the error shows it as far as it
+/// can be shown.
 fn word_or_auto(name: &str) -> Option<String> {
-    std::env::var(name).ok()
+    std::env::var_os(name).map(|value| value.to_string_lossy().into_owned())
 }
 
 /// The variable of [`Config::ranks`].

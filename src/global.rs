@@ -8,7 +8,7 @@
 //!     let global = rt.global()?;
 //!     let own = global.expose::<u64>(4)?;
 //!     // An address is a word, so it can be stored and sent.
-//!     let all = rt.gather(own.at(0).addr().to_bits())?;
+//!     let all = rt.allgather(own.at(0).addr().to_bits())?;
 //!     let peer = global.pointer::<u64>(all[1 - rt.rank().0 as usize]);
 //!     global.put(peer, 7)?;
 //!     rt.barrier()?;
@@ -22,7 +22,7 @@
 //! | | |
 //! |---|---|
 //! | [`Runtime::global`] | opens it; collective |
-//! | [`Global::expose`], [`Global::expose_for`] | makes memory with a global address; chooses the agent of its atomics |
+//! | [`Global::expose`], [`MemoryOptions::expose_global`](crate::MemoryOptions::expose_global) | makes memory with a global address; chooses the agent of its atomics |
 //! | [`Global::register`], [`Global::publish`] | gives memory that the program has a global address |
 //! | [`Global::addr_of`], [`Global::local`], [`Global::rank_of`] | translates between memory, addresses and ranks |
 //! | [`Global::get`], [`Global::put`] and the atomics | accesses that are complete when they return |

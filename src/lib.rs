@@ -78,10 +78,10 @@ pub use group::Group;
 pub use knob::{Knob, KnobGroup};
 pub use ledger::{Beside, InUse, Ledger, Table, Unit};
 pub use lock::{LockGuard, SharedLock};
-pub use memory::{Buffer, Exposed, Shared};
+pub use memory::{Buffer, Exposed, MemoryOptions, Shared};
 pub use ops::Signal;
 pub use runtime::Runtime;
-pub use start::{run, run_ranks};
+pub use start::{Bootstrapped, run, run_ranks};
 pub use window::Window;
 
 /// Derives [`Plain`](trait@Plain) for a struct, if the compiler can prove it:

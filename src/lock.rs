@@ -48,8 +48,10 @@
 
 mod nodes;
 mod words;
+mod options;
 
 pub(crate) use nodes::Nodes;
+pub use options::LockOptions;
 pub use tsumugi_gas::lock::{LockKind, LockMode};
 pub(crate) use words::{NODES, Words};
 
@@ -98,28 +100,25 @@ impl Runtime {
     /// Those of [`share`](Self::share); [`AddrError::NoSuchRank`]: `home` is not a
     /// rank.
     pub fn share_lock(&self, home: Rank, kind: LockKind) -> Result<SharedLock, Error> {
-        self.share_lock_for(Agent::Cpu, home, kind)
+        LockOptions::new().kind(kind).create(self, home)
     }
+}
 
-    /// Makes a lock; `agent` carries out the atomics on its words, as for
-    /// [`share_for`](Self::share_for).
+impl LockOptions {
+    /// Makes a lock with its words at `home`. Collective, as
+    /// [`Runtime::share_lock`]: every rank calls it with the same `home` and options.
     ///
     /// # Errors
     ///
-    /// Those of [`share_lock`](Self::share_lock).
-    pub fn share_lock_for(
-        &self,
-        agent: Agent,
-        home: Rank,
-        kind: LockKind,
-    ) -> Result<SharedLock, Error> {
-        let words = Words::share(self, agent, LOCK_BYTES)?;
+    /// Those of [`Runtime::share_lock`].
+    pub fn create(&self, rt: &Runtime, home: Rank) -> Result<SharedLock, Error> {
+        let words = Words::share(rt, self.agent, LOCK_BYTES)?;
         // As the checks of an access: `home` must be a rank.
-        if home.0 >= self.size() {
-            return Err(Error::Addr(AddrError::NoSuchRank { rank: home, size: self.size() }));
+        if home.0 >= rt.size() {
+            return Err(Error::Addr(AddrError::NoSuchRank { rank: home, size: rt.size() }));
         }
         let home = RemoteAddr { rank: home, key: words.key(), offset: 0 };
-        let lock = Lock { home, nodes: words.node_table(), kind };
+        let lock = Lock { home, nodes: words.node_table(), kind: self.kind };
         Ok(SharedLock { inner: Arc::new(LockInner { words, lock }) })
     }
 }
@@ -175,13 +174,13 @@ impl SharedLock {
     /// # Errors
     ///
     /// [`AddrError::PeerLost`]: a rank has died; the error names it.
-    pub fn lock_within(
+    pub fn lock_timeout(
         &self,
         mode: LockMode,
         limit: Duration,
     ) -> Result<Option<LockGuard<'_>>, AddrError> {
         let LockInner { words, lock } = &*self.inner;
-        let asked = drive::lock_within(words, lock, mode, limit, words.take_node());
+        let asked = drive::lock_timeout(words, lock, mode, limit, words.take_node());
         asked.map(|asked| self.settle(asked))
     }
 

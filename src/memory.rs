@@ -22,6 +22,10 @@
 //! area ([`tsumugi_pvas::exposed`]). Buffers lie in the rank's heap, which no
 //! operation of a peer can reach.
 
+mod options;
+
+pub use options::MemoryOptions;
+
 use crate::{Error, Plain, Rank, Remote, Runtime};
 use std::alloc::Layout;
 use std::fmt;
@@ -103,30 +107,7 @@ impl Runtime {
     /// - [`Error::Addr`]: a rank has died while the ranks exchanged their lengths
     ///   or keys.
     pub fn share<T: Plain>(&self, len: usize) -> Result<Shared<T>, Error> {
-        self.share_for(Agent::Cpu, len)
-    }
-
-    /// Makes such arrays with atomics that `agent` carries out.
-    ///
-    /// With [`Agent::Device`], every operation on the array is carried out by the
-    /// device, also for ranks of the same node and for the array's own rank. So
-    /// atomics by ranks of other nodes do not need a processor of the target.
-    /// Atomics that the device does not have (all but
-    /// [`fetch_add`](Self::fetch_add) and [`compare_swap`](Self::compare_swap) of 8
-    /// bytes) are emulated by its compare-and-swap. A put is a plain write by the
-    /// device: concurrent atomics on the same word may overwrite it; a
-    /// [`swap`](Self::swap) is not lost in this way.
-    ///
-    /// If no device can be the agent (in a job of one node, or with a device
-    /// without atomics), processors are the agent: [`Shared::agent`] returns which
-    /// of the two it is.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`share`](Self::share). That no device can be the agent is no
-    /// error.
-    pub fn share_for<T: Plain>(&self, agent: Agent, len: usize) -> Result<Shared<T>, Error> {
-        self.share_own(self.expose_for::<T>(agent, len)?)
+        MemoryOptions::new().share(self, len)
     }
 
     /// Makes such arrays of words that only the runtime uses. No address that a
@@ -144,7 +125,7 @@ impl Runtime {
         let len = own.len();
         let mine = own.block.region.key;
         if self.handle().agree(len as u64)?.is_none() {
-            for (rank, other) in self.ranks().zip(self.gather(len as u64)?) {
+            for (rank, other) in self.ranks().zip(self.allgather(len as u64)?) {
                 if other != len as u64 {
                     return Err(Error::LengthsDiffer { own: len as u64, rank, other });
                 }
@@ -153,7 +134,7 @@ impl Runtime {
         let keys = match self.handle().agree(u64::from(mine.to_bits()))? {
             Some(_) => Keys::Same(mine),
             None => {
-                let bits = self.gather(u64::from(mine.to_bits()))?.into_iter();
+                let bits = self.allgather(u64::from(mine.to_bits()))?.into_iter();
                 Keys::Each(bits.map(|bits| RegionKey::from_bits(bits as u32)).collect())
             }
         };
@@ -185,20 +166,7 @@ impl Runtime {
     /// - [`Error::Register`]: the table of regions of this rank is full, or the
     ///   network device refuses the memory.
     pub fn expose<T: Plain>(&self, len: usize) -> Result<Exposed<T>, Error> {
-        self.expose_for(Agent::Cpu, len)
-    }
-
-    /// Makes such an array with atomics that `agent` carries out, as
-    /// [`share_for`](Self::share_for) does.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`expose`](Self::expose). That no device can be the agent is no
-    /// error.
-    pub fn expose_for<T: Plain>(&self, agent: Agent, len: usize) -> Result<Exposed<T>, Error> {
-        let (agent, owner) = (self.agent(agent), MemoryOwner::Program);
-        let block = RegisteredBlock::new::<T>(self, len, Access::ReadWrite, agent, owner)?;
-        Ok(Exposed { block, len: len as u64, of: PhantomData })
+        MemoryOptions::new().expose(self, len)
     }
 
     /// The requested agent, or the processors if there is no such device.

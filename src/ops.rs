@@ -336,14 +336,14 @@ impl Runtime {
     ///
     /// Those of [`wait_until`](Self::wait_until). A limit that has passed is no
     /// error.
-    pub fn wait_until_within(
+    pub fn wait_until_timeout(
         &self,
         word: Remote<u64>,
         until: Until,
         limit: Duration,
     ) -> Result<Option<u64>, AddrError> {
         let word = self.handle().own_word(word)?;
-        self.handle().wait_within(word, until, limit)
+        self.handle().wait_timeout(word, until, limit)
     }
 
     #[inline(always)]

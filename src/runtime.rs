@@ -143,14 +143,15 @@ impl Runtime {
         Ok(T::from_word(self.handle.reduce(value.to_word(), plus)?))
     }
 
-    /// Every rank's `word`, in the order of the ranks. Collective, as
-    /// [`barrier`](Self::barrier).
+    /// Every rank's `word`, in the order of the ranks, at each rank. Collective, as
+    /// [`barrier`](Self::barrier). [`Group::allgather`](crate::Group::allgather) does the
+    /// same for values of any type.
     ///
     /// # Errors
     ///
     /// [`Error::Coll`]: a rank has died, or another thread of this rank is in a
     /// collective. [`Error::Addr`]: a rank has died after the first barrier.
-    pub fn gather(&self, word: u64) -> Result<Vec<u64>, Error> {
+    pub fn allgather(&self, word: u64) -> Result<Vec<u64>, Error> {
         let team = self.handle.node().team();
         // SAFETY: the team's words, of which each rank writes only its own.
         let published = |rank| unsafe { Remote::of_runtime(team.published(rank)) };

@@ -13,6 +13,7 @@
 
 use crate::knob::report_misspelt;
 use crate::{Config, Error, Rank, Runtime};
+use std::fmt;
 use tsumugi_core::boot::Bootstrap;
 use tsumugi_pvas::{Launch, LaunchError, Member};
 use tsumugi_runtime::job::{JobConfig, JoinedJob, is_rank};
@@ -95,6 +96,37 @@ pub fn run_ranks<T: Send, E: From<Error> + Send>(
     Config::from_env()?.run_ranks(size, main)
 }
 
+/// A configuration, and the exchange by which the ranks of the job find each other:
+/// [`Config::bootstrap`] makes it.
+#[must_use = "the rank runs by `run`"]
+pub struct Bootstrapped {
+    config: Config,
+    bootstrap: Box<dyn Bootstrap>,
+}
+
+impl Bootstrapped {
+    /// [`run`] with this configuration, as a rank of the job that the bootstrap brings
+    /// together. [`Config::ranks`] has no effect.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`run`], except [`Error::Choose`] and [`Error::Launch`]: the ranks meet
+    /// by the bootstrap.
+    pub fn run<T: Send, E: From<Error> + Send>(
+        self,
+        main: impl FnOnce(&Runtime) -> Result<T, E> + Send,
+    ) -> Result<T, E> {
+        let job = JoinedJob::join_with(self.bootstrap, &self.config.of_job())?;
+        self.config.run_job(job, main)
+    }
+}
+
+impl fmt::Debug for Bootstrapped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Bootstrapped").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
 impl Config {
     /// [`run`] with this configuration.
     ///
@@ -114,13 +146,9 @@ impl Config {
         self.run_job(job, main)
     }
 
-    /// [`run`] with this configuration, as a rank of the job that `bootstrap` brings
-    /// together: for a program that runs inside another one, such as an MPI program
-    /// with [`Given`](crate::boot::Given) for its allgather.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`run`], except [`Error::Choose`]: the ranks meet by `bootstrap`.
+    /// This configuration for a rank of the job that `bootstrap` brings together: for a
+    /// program that runs inside another one, such as an MPI program with
+    /// [`Given`](crate::boot::Given) for its allgather.
     ///
     /// # Example
     ///
@@ -135,16 +163,11 @@ impl Config {
     ///     true
     /// };
     /// let given = Given::new(Rank(0), 1, allgather)?;
-    /// Config::from_env()?.run_with(Box::new(given), |rt| rt.barrier())
+    /// Config::from_env()?.bootstrap(given).run(|rt| rt.barrier())
     /// # }
     /// ```
-    pub fn run_with<T: Send, E: From<Error> + Send>(
-        self,
-        bootstrap: Box<dyn Bootstrap>,
-        main: impl FnOnce(&Runtime) -> Result<T, E> + Send,
-    ) -> Result<T, E> {
-        let job = JoinedJob::join_with(bootstrap, &self.of_job())?;
-        self.run_job(job, main)
+    pub fn bootstrap(self, bootstrap: impl Bootstrap + 'static) -> Bootstrapped {
+        Bootstrapped { config: self, bootstrap: Box::new(bootstrap) }
     }
 
     /// Runs `main` as a rank of `job`.

@@ -55,6 +55,7 @@
 
 mod active;
 mod design;
+mod options;
 mod epoch_counts;
 mod gate;
 mod handle;
@@ -69,6 +70,7 @@ pub use active::{Epoch, Exposure};
 pub use design::{Design, EACH_MAX};
 pub use handle::Window;
 pub use hold::Hold;
+pub use options::WindowOptions;
 pub use private::Private;
 pub use tsumugi_gas::lock::AccessRefused;
 pub use tsumugi_runtime::WindowError;

@@ -20,7 +20,7 @@ fn run_ranks(main: impl Fn(&Runtime, &Global, &[GlobalPtr<u64>]) -> Result<(), E
         let values: Vec<u64> = (0..WORDS).map(|word| (own << 32 | word) as u64).collect();
         global.put_slice(words.at(0), &values)?;
         let all: Vec<GlobalPtr<u64>> = rt
-            .gather(words.at(0).addr().to_bits())?
+            .allgather(words.at(0).addr().to_bits())?
             .into_iter()
             .map(|bits| GlobalPtr::new(GlobalAddr::from_bits(bits)))
             .collect();
@@ -188,7 +188,7 @@ fn signals_of_operations_wake_waiters() {
         let elsewhere = Err(AddrError::OtherRank { addr: flag(next)?.addr() });
         assert_eq!(global.wait_until(flag(next)?, Until::Equal(0)), elsewhere);
         let brief = Duration::from_millis(1);
-        assert_eq!(global.wait_until_within(flag(own)?, Until::Equal(9), brief), Ok(None));
+        assert_eq!(global.wait_until_timeout(flag(own)?, Until::Equal(9), brief), Ok(None));
         rt.barrier()?;
         global.put_signal(global.index(all[next], 10)?, &[1, 2], flag(next)?, Signal::Add(1))?;
         assert_eq!(global.wait_until(flag(own)?, Until::AtLeast(1)), Ok(1));

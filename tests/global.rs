@@ -12,7 +12,7 @@ use tsumugi_core::op::Kind;
 
 /// Gathers one address of each rank, in the order of the ranks. Collective.
 fn tell<T: tsumugi::Plain>(rt: &Runtime, own: GlobalPtr<T>) -> Result<Vec<GlobalPtr<T>>, Error> {
-    let bits = rt.gather(own.addr().to_bits())?.into_iter();
+    let bits = rt.allgather(own.addr().to_bits())?.into_iter();
     Ok(bits.map(|bits| GlobalPtr::new(GlobalAddr::from_bits(bits))).collect())
 }
 
@@ -214,7 +214,7 @@ fn registered_memory_comes_back_when_no_rank_accesses_it() {
             for round in 1..=40u64 {
                 let array = global.register(mine)?;
                 assert_eq!(array.agent(), tsumugi::Agent::Cpu);
-                rt.gather(array.at(0).addr().to_bits())?;
+                rt.allgather(array.at(0).addr().to_bits())?;
                 while rt.get(array.remote(7))? < 20 {
                     tsumugi::ult::yield_now();
                 }
@@ -244,7 +244,7 @@ fn registered_memory_comes_back_when_no_rank_accesses_it() {
             return rt.barrier();
         }
         for round in 0..40 {
-            let bits = rt.gather(0)?[0];
+            let bits = rt.allgather(0)?[0];
             let at = global.index(global.pointer::<u64>(bits), 7)?;
             let error = loop {
                 match global.fetch_add(at, 1) {

@@ -32,8 +32,8 @@ fn a_waiter_that_gives_up_does_not_block_the_lock() {
                 rt.barrier()?;
                 assert!(lock.try_lock(LockMode::Exclusive)?.is_none());
                 let limit = Duration::from_millis(2);
-                assert!(lock.lock_within(LockMode::Exclusive, limit)?.is_none());
-                assert!(lock.lock_within(LockMode::Shared, limit)?.is_none());
+                assert!(lock.lock_timeout(LockMode::Exclusive, limit)?.is_none());
+                assert!(lock.lock_timeout(LockMode::Shared, limit)?.is_none());
                 rt.barrier()?;
             }
             lock.write()?.release()?;

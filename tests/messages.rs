@@ -61,7 +61,7 @@ fn long_payloads_are_read_where_they_are() {
         let (buf, answer) = rt.call_buffer(peer, SIZE, buf)?;
         assert_eq!((buf.len(), answer), (5000, wanted(5000)));
         let limit = Duration::from_secs(60);
-        assert_eq!(rt.call_within(peer, SIZE, &[3; 300], limit)?, wanted(300));
+        assert_eq!(rt.call_timeout(peer, SIZE, &[3; 300], limit)?, wanted(300));
         rt.cast(peer, SIZE, &[3; 300])?;
         let too_long = rt.call(peer, SIZE, &vec![3; (256 << 10) + 1]).unwrap_err();
         let said = "a message of 262145 bytes is too long: the limit is 262144 bytes";
@@ -168,7 +168,7 @@ fn a_call_ends_at_its_time_limit() {
         rt.barrier()?;
         for bytes in [&[1; 8][..], &[1; 1000]] {
             let limit = Duration::from_millis(5);
-            let late = rt.call_within(peer, SERVICE, bytes, limit).unwrap_err();
+            let late = rt.call_timeout(peer, SERVICE, bytes, limit).unwrap_err();
             assert!(matches!(late, Error::Call(CallError::Timeout)), "{late}");
         }
         rt.signal(words.at(peer, 0), tsumugi::Signal::Set(1))?;

@@ -71,8 +71,8 @@ fn structs_go_by_put_and_by_message() {
             comm.send(other, 1, &[matrix])?;
             comm.send(other, 2, &[packed])?;
         } else {
-            comm.recv(Source::Rank(other), Tags::Is(1), &mut matrices)?;
-            comm.recv(Source::Rank(other), Tags::Is(2), &mut packs)?;
+            comm.recv(Source::Is(other), Tags::Is(1), &mut matrices)?;
+            comm.recv(Source::Is(other), Tags::Is(2), &mut packs)?;
             assert_eq!(matrices[0].rows, [[0; 3]; 2]);
             assert_eq!(packs[0], Packed { first: 0, second: 9 });
         }

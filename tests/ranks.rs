@@ -189,7 +189,7 @@ fn a_stale_key_stays_stale_when_its_memory_is_used_again() {
             let words = rt.expose::<u64>(64)?;
             rt.put(words.at(3), round)?;
             let key = u64::from(words.at(0).addr().key.to_bits());
-            let theirs = rt.gather(key)?[peer.0 as usize];
+            let theirs = rt.allgather(key)?[peer.0 as usize];
             let key = RegionKey::from_bits(theirs as u32);
             let addr = RemoteAddr { rank: peer, key, offset: 24 };
             assert_eq!(rt.get(Remote::<u64>::new(addr)), Ok(round));
@@ -293,7 +293,7 @@ fn a_wait_has_a_limit() {
                 let words = words.clone();
                 rt.spawn(move |rt| {
                     let limit = Duration::from_millis(if index % 2 == 0 { 3 } else { 60_000 });
-                    rt.wait_until_within(words.own().at(index), Until::Equal(1), limit)
+                    rt.wait_until_timeout(words.own().at(index), Until::Equal(1), limit)
                 })
             })
             .collect();

@@ -8,7 +8,7 @@ mod locks;
 use every_way::run_ranks;
 use locks::DESIGNS;
 use std::time::{Duration, Instant};
-use tsumugi::window::{AccessRefused, Design, WindowError};
+use tsumugi::window::{AccessRefused, Design, WindowError, WindowOptions};
 use tsumugi::{AddrError, Config, Error, Rank};
 
 #[test]
@@ -20,7 +20,7 @@ fn words_under_holds_of_a_window_lose_no_write() {
 fn all_ranks_hold_all_targets_together() {
     run_ranks(4, |rt| {
         for design in DESIGNS {
-            let window = rt.window_by::<u64>(design, 1)?;
+            let window = WindowOptions::new().design(design).create::<u64>(rt, 1)?;
             for _ in 0..20 {
                 let held = window.lock_all()?;
                 // No rank leaves the barrier before all ranks hold all targets.
@@ -40,7 +40,7 @@ fn all_ranks_hold_all_targets_together() {
 fn exclusive_holds_of_two_targets_do_not_exclude_each_other() {
     run_ranks(2, |rt| {
         for design in [Design::Each, Design::Tree, Design::TwoLevel] {
-            let window = rt.window_by::<u64>(design, 1)?;
+            let window = WindowOptions::new().design(design).create::<u64>(rt, 1)?;
             let held = window.exclusive(rt.rank())?;
             rt.barrier()?;
             held.release()?;
@@ -54,7 +54,7 @@ fn exclusive_holds_of_two_targets_do_not_exclude_each_other() {
 fn a_lock_that_would_wait_for_itself_is_refused() {
     run_ranks(2, |rt| {
         for design in DESIGNS {
-            let window = rt.window_by::<u64>(design, 1)?;
+            let window = WindowOptions::new().design(design).create::<u64>(rt, 1)?;
             if rt.rank() == Rank(0) {
                 let held = window.exclusive(Rank(1))?;
                 let again = held.exclusive(Rank(1)).map(drop).unwrap_err();
@@ -78,7 +78,7 @@ fn a_lock_that_would_wait_for_itself_is_refused() {
 fn a_hold_of_all_targets_has_each_target_already() {
     run_ranks(2, |rt| {
         for design in DESIGNS {
-            let window = rt.window_by::<u64>(design, 1)?;
+            let window = WindowOptions::new().design(design).create::<u64>(rt, 1)?;
             let held = window.lock_all()?;
             for target in [Rank(0), Rank(1)] {
                 let again = held.shared(target).map(drop).unwrap_err();
@@ -96,7 +96,7 @@ fn a_hold_of_all_targets_has_each_target_already() {
 #[test]
 fn a_rank_that_computes_does_not_block_other_ranks() {
     run_ranks(3, |rt| {
-        let window = rt.window_by::<u64>(Design::Tree, 1)?;
+        let window = WindowOptions::new().design(Design::Tree).create::<u64>(rt, 1)?;
         rt.barrier()?;
         // Rank 0 runs the leaf of the tree lock.
         if rt.rank() == Rank(0) {
@@ -125,7 +125,7 @@ fn values_put_in_an_epoch_are_visible_after_it() {
 fn a_wait_for_a_dead_holder_fails_with_its_rank() {
     for design in DESIGNS {
         let ended = Config::default().run_ranks(3, |rt| {
-            let window = rt.window_by::<u64>(design, 1)?;
+            let window = WindowOptions::new().design(design).create::<u64>(rt, 1)?;
             if rt.rank() == Rank(1) {
                 std::mem::forget(window.exclusive(Rank(0))?);
                 rt.barrier()?;
@@ -146,7 +146,7 @@ fn a_wait_for_a_dead_holder_fails_with_its_rank() {
 fn windows_come_and_go() {
     run_ranks(2, |rt| {
         for round in 0..30 {
-            let window = rt.window_by::<u64>(Design::Tree, 1)?;
+            let window = WindowOptions::new().design(Design::Tree).create::<u64>(rt, 1)?;
             window.exclusive(Rank(round % 2))?.release()?;
             drop(window);
             rt.barrier()?;

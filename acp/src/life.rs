@@ -116,7 +116,7 @@ impl Life {
         let comms = [comm.duplicate()?, comm.duplicate()?];
         let numbered = match runtime.sum(u64::from(rank != runtime.rank().0))? {
             0 => None,
-            _ => Some(numbers(&runtime.gather(u64::from(rank))?)?),
+            _ => Some(numbers(&runtime.allgather(u64::from(rank))?)?),
         };
         Ok(Arc::new(Self {
             runtime: runtime.clone(),

@@ -142,7 +142,7 @@ pub unsafe extern "C" fn tsumugi_call_within(
         let (runtime, to) = (&job.runtime, Rank(to));
         let got = match limit_ns {
             u64::MAX => runtime.call(to, number, message),
-            ns => runtime.call_within(to, number, message, Duration::from_nanos(ns)),
+            ns => runtime.call_timeout(to, number, message, Duration::from_nanos(ns)),
         };
         let got = got.map_err(|error| of_error(&error))?;
         // SAFETY: the caller's; an answer is a vector of its own.

@@ -13,7 +13,7 @@ use super::{
 };
 use std::ffi::{c_int, c_void};
 use std::slice;
-use tsumugi::array::{ArrayError, Dealt, Directory, Distribution};
+use tsumugi::array::{ArrayError, ArrayOptions, Directory, Distribution};
 use tsumugi::{Error, GlobalArray, Plain, Rank, Runtime, Word};
 
 /// Contiguous runs of pages: rank 0 has the first run.
@@ -368,12 +368,18 @@ impl tsumugi_array {
             return Err(too_long());
         };
         let (known, room, cached_bytes) = (of.known, of.room, of.cached_bytes);
-        let dealt = Dealt { first, page_len, known, room, cached_bytes, directory };
+        let options = ArrayOptions::new()
+            .distribution(first)
+            .page_len(page_len)
+            .known(known)
+            .room(room)
+            .cached_bytes(cached_bytes)
+            .directory(directory);
         let units = match unit {
-            1 => runtime.array_by(len, dealt).map(Units::One),
-            2 => runtime.array_by(len, dealt).map(Units::Two),
-            4 => runtime.array_by(len, dealt).map(Units::Four),
-            _ => runtime.array_by(len, dealt).map(Units::Eight),
+            1 => options.create(runtime, len).map(Units::One),
+            2 => options.create(runtime, len).map(Units::Two),
+            4 => options.create(runtime, len).map(Units::Four),
+            _ => options.create(runtime, len).map(Units::Eight),
         };
         // The shape of the pages is what else can be wrong.
         let units = units.map_err(|error| match error {

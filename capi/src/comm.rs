@@ -285,7 +285,7 @@ pub unsafe extern "C" fn tsumugi_try_probe(
         // SAFETY: the caller's.
         let (comm, is_there) = unsafe { (live(comm)?, given(is_there, "is_there")?) };
         let (source, tags) = (source_of(source)?, tags_of(tag)?);
-        if let Source::Rank(rank) = source {
+        if let Source::Is(rank) = source {
             let size = comm.0.size();
             if rank.0 >= size {
                 let reason = format_args!("{rank} does not exist: the job has {size} ranks");
@@ -360,7 +360,7 @@ pub(super) unsafe fn tell_received(
 pub(super) fn source_of(source: i64) -> Result<Source, c_int> {
     match (source, u32::try_from(source)) {
         (TSUMUGI_ANY_SOURCE, _) => Ok(Source::Any),
-        (_, Ok(rank)) => Ok(Source::Rank(Rank(rank))),
+        (_, Ok(rank)) => Ok(Source::Is(Rank(rank))),
         _ => Err(refuse(TSUMUGI_ERROR_RANK, format_args!("{source} is no rank"))),
     }
 }

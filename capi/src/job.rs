@@ -226,7 +226,7 @@ pub unsafe extern "C" fn tsumugi_gather(
     let gather = || {
         // SAFETY: the caller's.
         let (job, all) = unsafe { (borrow(job)?, place(all)?) };
-        let words = job.runtime.gather(word).map_err(|error| of_error(&error))?;
+        let words = job.runtime.allgather(word).map_err(|error| of_error(&error))?;
         // SAFETY: the caller's.
         unsafe { all.copy_from_nonoverlapping(words.as_ptr(), words.len()) };
         Ok(())

@@ -161,7 +161,7 @@ pub unsafe extern "C" fn tsumugi_rank_lock_lock_within(
         let (lock, mode) = (unsafe { live(lock) }?, mode_of(mode)?);
         let taken = match limit_ns {
             u64::MAX => lock.lock.lock(mode).map(Some),
-            ns => lock.lock.lock_within(mode, Duration::from_nanos(ns)),
+            ns => lock.lock.lock_timeout(mode, Duration::from_nanos(ns)),
         };
         let late = || {
             let reason = format_args!("{:?} was not free within {limit_ns} ns", lock.lock);

@@ -9,7 +9,7 @@ use super::{
 use std::ffi::{c_int, c_void};
 use std::ptr::NonNull;
 use tsumugi::global::{GlobalAddr, GlobalBlock, GlobalPtr, GlobalRegion};
-use tsumugi::{Agent, Rank};
+use tsumugi::{Agent, MemoryOptions, Rank};
 use tsumugi_acp::process::mirrored;
 
 /// The address of a byte of any rank's memory, or `TSUMUGI_ADDR_NULL`. It is a
@@ -63,7 +63,8 @@ pub unsafe extern "C" fn tsumugi_expose(
             TSUMUGI_AGENT_DEVICE => Agent::Device,
             _ => return Err(TSUMUGI_ERROR_FLAGS),
         };
-        let array = job.global.expose_for::<u64>(agent, bytes.div_ceil(8));
+        let array =
+            MemoryOptions::new().agent(agent).expose_global::<u64>(&job.global, bytes.div_ceil(8));
         let array = array.map_err(|error| of_error(&error))?;
         let (first, at) = (array.at(0).addr().to_bits(), array.memory().0);
         let made = tsumugi_region { memory: Memory::Exposed(array), first, at };

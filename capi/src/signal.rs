@@ -137,7 +137,7 @@ pub unsafe extern "C" fn tsumugi_wait_until_within(
         let (at, until) = (word_at(word), until_of(until, value)?);
         let met = match limit_ns {
             u64::MAX => job.global.wait_until(at, until).map(Some),
-            limit_ns => job.global.wait_until_within(at, until, Duration::from_nanos(limit_ns)),
+            limit_ns => job.global.wait_until_timeout(at, until, Duration::from_nanos(limit_ns)),
         };
         let late = || {
             let reason =

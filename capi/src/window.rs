@@ -9,7 +9,7 @@ use super::{
 use std::ffi::{c_int, c_void};
 use std::slice;
 use std::sync::Arc;
-use tsumugi::window::Design;
+use tsumugi::window::{Design, WindowOptions};
 use tsumugi::{AddrError, Rank, Remote, Runtime, Window, Word};
 
 /// The locks of a window are those of `TSUMUGI_WINDOW_EACH` up to 16 ranks, and those of
@@ -55,10 +55,14 @@ pub unsafe extern "C" fn tsumugi_window_create(
         let runtime = &job.runtime;
         let window = match design {
             TSUMUGI_WINDOW_DEFAULT => runtime.window(bytes),
-            TSUMUGI_WINDOW_EACH => runtime.window_by(Design::Each, bytes),
-            TSUMUGI_WINDOW_TREE => runtime.window_by(Design::Tree, bytes),
-            TSUMUGI_WINDOW_GLOBAL => runtime.window_by(Design::Global, bytes),
-            TSUMUGI_WINDOW_TWO_LEVEL => runtime.window_by(Design::TwoLevel, bytes),
+            TSUMUGI_WINDOW_EACH => WindowOptions::new().design(Design::Each).create(runtime, bytes),
+            TSUMUGI_WINDOW_TREE => WindowOptions::new().design(Design::Tree).create(runtime, bytes),
+            TSUMUGI_WINDOW_GLOBAL => {
+                WindowOptions::new().design(Design::Global).create(runtime, bytes)
+            }
+            TSUMUGI_WINDOW_TWO_LEVEL => {
+                WindowOptions::new().design(Design::TwoLevel).create(runtime, bytes)
+            }
             _ => {
                 let reason = format_args!("{design} is no design of a window");
                 return Err(refuse(TSUMUGI_ERROR_VALUE, reason));

@@ -24,7 +24,7 @@ fn main() -> Result<(), Error> {
         let shared = rt.share::<u64>(1)?;
         let global = rt.global()?;
         let block = global.expose::<u64>(16)?;
-        let addrs = rt.gather(block.at(0).addr().to_bits())?;
+        let addrs = rt.allgather(block.at(0).addr().to_bits())?;
         let place = Place {
             rt: rt.clone(),
             word: shared.at(last, 0),

@@ -7,12 +7,12 @@
 
 mod latency;
 
-use tsumugi::{AddrError, Agent, Error, Rank, Runtime};
+use tsumugi::{AddrError, Agent, Error, MemoryOptions, Rank, Runtime};
 
 fn main() -> Result<(), Error> {
     tsumugi::run(|rt| {
         let operations = std::env::args().nth(1).and_then(|word| word.parse().ok()).unwrap_or(1000);
-        let words = rt.share_for::<u64>(Agent::Device, ULTS_MAX)?;
+        let words = MemoryOptions::new().agent(Agent::Device).share::<u64>(rt, ULTS_MAX)?;
         rt.barrier()?;
         if rt.rank() == Rank(0) {
             println!("the words are {:?}'s", words.agent());

@@ -14,7 +14,7 @@ fn main() -> Result<(), Error> {
         let rounds = std::env::args().nth(1).and_then(|word| word.parse().ok()).unwrap_or(200);
         let global = rt.global()?;
         let own = global.expose::<u8>(BYTES_MAX)?;
-        let all = rt.gather(own.at(0).addr().to_bits())?;
+        let all = rt.allgather(own.at(0).addr().to_bits())?;
         let at = |rank: Rank| GlobalPtr::<u8>::new(GlobalAddr::from_bits(all[rank.0 as usize]));
         // A rank of the middle node, and the last rank.
         let (src, dst) = (Rank(rt.size() / 2), Rank(rt.size() - 1));

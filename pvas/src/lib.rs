@@ -60,6 +60,7 @@
 //! | [`exposed`] | the allocator of the memory that peers reach |
 //! | [`space`] | the partitions of all ranks, mapped |
 //! | [`cma`] | copies outside of partitions, by the kernel |
+//! | [`numa`] | the memory node of a partition's pages |
 //! | [`meet`] | hands the partitions over where a site's launcher started the ranks |
 //! | [`nodes`] | which rank of the job is on which node |
 //! | [`direct`] | the load/store backend |
@@ -92,6 +93,7 @@ mod global;
 pub mod exposed;
 pub mod space;
 pub mod cma;
+pub mod numa;
 pub mod meet;
 pub mod nodes;
 pub mod direct;

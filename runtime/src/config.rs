@@ -2,6 +2,7 @@
 //! them from the environment and chooses those that are not set.
 
 use crate::inside::Inside;
+use std::fmt;
 use std::time::Duration;
 use tsumugi_core::msg::MatchingDesign;
 use tsumugi_pvas::distance::ByHand;
@@ -42,7 +43,7 @@ pub(crate) struct Idleness {
 /// Over libfabric, atomics between nodes are carried out by the target's processor,
 /// with every provider: they are atomic with those of the target's own node, and a
 /// region cannot be given to the device's atomics instead (over libibverbs it can,
-/// see `Runtime::share_for` of the facade). A put completes when its
+/// see `MemoryOptions::agent` of the facade). A put completes when its
 /// bytes are in the target's memory, if the provider guarantees that. If it does
 /// not, the put may complete earlier, no fence compensates for that, and
 /// `Config::probe_network` lists it among the missing features.
@@ -110,6 +111,16 @@ pub enum NetworkKind {
     Verbs,
     /// None: a job on several nodes does not start.
     Off,
+}
+
+impl fmt::Display for NetworkKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ofi => "libfabric",
+            Self::Verbs => "libibverbs",
+            Self::Off => "off",
+        })
+    }
 }
 
 /// The settings of a rank; the facade's `Config` with every setting chosen.

@@ -264,13 +264,13 @@ impl RankHandle {
     /// # Errors
     ///
     /// Those of [`wait`](Self::wait).
-    pub fn wait_within(
+    pub fn wait_timeout(
         &self,
         word: &AtomicU64,
         until: Until,
         limit: Duration,
     ) -> Result<Option<u64>, AddrError> {
-        self.node.waiters().wait_for(self.node.parking_lot(), word, until, &Here, limit)
+        self.node.waiters().wait_timeout(self.node.parking_lot(), word, until, &Here, limit)
     }
 
     fn part<'a>(&'a self, execute: &'a ExecuteFn<'a>) -> CollContext<'a, Direct> {

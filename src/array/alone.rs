@@ -2,13 +2,13 @@
 //!
 //! ```
 //! use tsumugi::Error;
-//! use tsumugi::array::{ArrayHandle, Dealt};
+//! use tsumugi::array::{ArrayHandle, ArrayOptions};
 //!
 //! tsumugi::run_ranks(2, |rt| {
 //!     let (arrays, told) = (rt.arrays(1 << 20)?, rt.share::<u64>(1)?);
 //!     let array = if rt.rank().0 == 1 {
 //!         // Rank 0 does something else meanwhile.
-//!         let array = arrays.make::<u64>(1000, Dealt::default())?;
+//!         let array = arrays.make::<u64>(1000, ArrayOptions::new())?;
 //!         rt.put(told.at(tsumugi::Rank(0), 0), array.handle().unwrap().to_bits())?;
 //!         rt.barrier()?;
 //!         array
@@ -46,7 +46,7 @@ use super::lease::Lease;
 use super::page_engine::PageEngine;
 use super::room::{ArrayRoom, HOME};
 use super::table::{ArrayHandle, ArrayRecord, LINE, TABLE_BYTES};
-use super::{ArrayError, Dealt, Directory, Distribution, GlobalArray};
+use super::{ArrayError, ArrayOptions, Directory, Distribution, GlobalArray};
 use crate::lock::{LockKind, Words};
 use crate::{Agent, Error, Plain, Runtime};
 use std::fmt;
@@ -94,23 +94,27 @@ impl Arrays {
     ///
     /// - [`ArrayError::NoPlace`]: the reserved memory has no free range of this
     ///   length, or has 100 arrays.
-    /// - [`ArrayError::NotAlone`]: `dealt` has a distribution by a function, or
+    /// - [`ArrayError::NotAlone`]: `options` has a distribution by a function, or
     ///   another directory than [`Directory::Atomics`].
-    /// - [`ArrayError::Full`]: [`Dealt::room`] is less than the number of pages
+    /// - [`ArrayError::Full`]: [`ArrayOptions::room`] is less than the number of pages
     ///   that a rank has at first.
     /// - [`ArrayError::NoAddresses`]: the elements have more bytes than an address
     ///   space.
     /// - [`ShapeError`](super::ShapeError): there are no elements, or too many
     ///   pages.
     /// - [`Error::Addr`]: a rank has died.
-    pub fn make<T: Plain>(&self, len: usize, dealt: Dealt) -> Result<GlobalArray<T>, Error> {
-        let is_cyclic = match (dealt.first, dealt.directory) {
+    pub fn make<T: Plain>(
+        &self,
+        len: usize,
+        options: ArrayOptions,
+    ) -> Result<GlobalArray<T>, Error> {
+        let is_cyclic = match (options.distribution, options.directory) {
             (Distribution::Block, Directory::Atomics) => false,
             (Distribution::Cyclic, Directory::Atomics) => true,
             _ => return Err(ArrayError::NotAlone.into()),
         };
         let (room, element_bytes) = (&self.room, size_of::<T>());
-        let (page_len, shape) = dealt.shape(room.runtime.size(), len, element_bytes);
+        let (page_len, shape) = options.shape(room.runtime.size(), len, element_bytes);
         shape.check()?;
         check_bytes::<T>(len)?;
         let record = ArrayRecord {
@@ -125,13 +129,13 @@ impl Arrays {
             is_cyclic: is_cyclic.into(),
         };
         let (record, fresh_from) = room.with_table(|table| room.add(table, record))?;
-        let array = self.array::<T>(record, dealt)?;
+        let array = self.array::<T>(record, options)?;
         let is_fresh = record.start >= fresh_from;
         for rank in room.runtime.ranks().filter(|_| !is_fresh) {
             room.clear(rank, record.start, shape.metadata_bytes())?;
         }
         for rank in room.runtime.ranks() {
-            array.engine.deal(rank, dealt.first)?;
+            array.engine.deal(rank, options.distribution)?;
         }
         if !is_fresh {
             array.engine.clear_pages()?;
@@ -158,17 +162,21 @@ impl Arrays {
             Ok(*record)
         })?;
         let first = if record.is_cyclic == 0 { Distribution::Block } else { Distribution::Cyclic };
-        self.array(record, Dealt { first, ..Dealt::default() })
+        self.array(record, ArrayOptions::new().distribution(first))
     }
 
-    fn array<T: Plain>(&self, record: ArrayRecord, dealt: Dealt) -> Result<GlobalArray<T>, Error> {
+    fn array<T: Plain>(
+        &self,
+        record: ArrayRecord,
+        options: ArrayOptions,
+    ) -> Result<GlobalArray<T>, Error> {
         let lease = Lease { room: self.room.clone(), handle: ArrayHandle(record.handle) };
         check_bytes::<T>(record.len as usize)?;
         let shape = record.shape(self.room.runtime.size());
         let words = self.room.words.clone();
         let layout = PageLayout::new(shape, words.key(), record.start)?;
         let engine = PageEngine::alone(&self.room.runtime, words, layout, lease);
-        Ok(GlobalArray::of(engine, &dealt, record.len as usize, record.page_len as usize))
+        Ok(GlobalArray::of(engine, &options, record.len as usize, record.page_len as usize))
     }
 }
 

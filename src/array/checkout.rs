@@ -98,7 +98,7 @@ impl<T: Plain> GlobalArray<T> {
     /// - [`ArrayError::Lent`]: another checkout of this rank has some of the
     ///   elements, and either checkout writes.
     /// - [`ArrayError::NoCopies`]:
-    ///   [`Dealt::cached_bytes`](super::Dealt::cached_bytes) are lent already.
+    ///   [`ArrayOptions::cached_bytes`](super::ArrayOptions::cached_bytes) are lent already.
     /// - [`ArrayError::NoAddresses`]: this process has no address space for copies
     ///   of all elements.
     /// - [`ArrayError::Addr`]: the owner or the home of a page has died, or a rank

@@ -3,7 +3,7 @@
 use super::cache::Cache;
 use super::page_engine::PageEngine;
 use super::table::ArrayHandle;
-use super::{ArrayError, Dealt, Distribution, PageId};
+use super::{ArrayError, ArrayOptions, Distribution, PageId};
 use crate::lock::Words;
 use crate::ops::load_value;
 use crate::{AddrError, Agent, Error, Plain, Remote, Runtime};
@@ -42,16 +42,18 @@ impl Runtime {
     ///
     /// [`ShapeError`]: super::ShapeError
     pub fn array<T: Plain>(&self, len: usize) -> Result<GlobalArray<T>, Error> {
-        self.array_by(len, Dealt::default())
+        ArrayOptions::new().create(self, len)
     }
+}
 
-    /// Makes an array as [`array`](Self::array) does, with the page size and the
-    /// distribution of `dealt`.
+impl ArrayOptions {
+    /// Makes an array with these options. Collective, as
+    /// [`Runtime::array`]: every rank calls it with the same `len` and the same options.
     ///
     /// # Errors
     ///
-    /// Those of [`array`](Self::array). [`Error::Program`] with
-    /// [`ArrayError::Full`] if [`Dealt::room`] is less than the number of pages
+    /// Those of [`Runtime::array`]. [`Error::Program`] with
+    /// [`ArrayError::Full`] if [`room`](Self::room) is less than the number of pages
     /// that a rank has at first, with [`ArrayError::NoSuchRank`] if the function of
     /// [`Distribution::By`] returns a rank that does not exist, and with a
     /// [`ShapeError`] if [`Directory::Messages`] is given in a job of more than 64
@@ -59,29 +61,34 @@ impl Runtime {
     ///
     /// [`ShapeError`]: super::ShapeError
     /// [`Directory::Messages`]: super::Directory::Messages
-    pub fn array_by<T: Plain>(&self, len: usize, dealt: Dealt) -> Result<GlobalArray<T>, Error> {
-        let (page_len, shape) = dealt.shape(self.size(), len, size_of::<T>());
+    pub fn create<T: Plain>(&self, rt: &Runtime, len: usize) -> Result<GlobalArray<T>, Error> {
+        let (page_len, shape) = self.shape(rt.size(), len, size_of::<T>());
         shape.check()?;
         check_bytes::<T>(len)?;
-        if let Some((page, rank)) = shape.homes.stray(dealt.first) {
-            return Err(ArrayError::NoSuchRank { page, rank, size: self.size() }.into());
+        if let Some((page, rank)) = shape.homes.stray(self.distribution) {
+            return Err(ArrayError::NoSuchRank { page, rank, size: rt.size() }.into());
         }
-        let engine = PageEngine::new(self, shape, &dealt)?;
-        engine.deal(self.rank(), dealt.first)?;
+        let engine = PageEngine::new(rt, shape, self)?;
+        engine.deal(rt.rank(), self.distribution)?;
         // No rank may look up a page before all pages are distributed.
-        self.barrier()?;
-        Ok(GlobalArray::of(engine, &dealt, len, page_len))
+        rt.barrier()?;
+        Ok(GlobalArray::of(engine, self, len, page_len))
     }
 }
 
 impl<T: Plain> GlobalArray<T> {
-    pub(super) fn of(engine: PageEngine, dealt: &Dealt, len: usize, page_len: usize) -> Self {
+    pub(super) fn of(
+        engine: PageEngine,
+        options: &ArrayOptions,
+        len: usize,
+        page_len: usize,
+    ) -> Self {
         const { assert!(size_of::<T>() > 0, "an element has at least 1 byte") };
         const { assert!(align_of::<T>() <= 8, "an element is aligned to at most 8 bytes") };
         Self {
             engine: Arc::new(engine),
-            cache: Arc::new(Cache::new(len, page_len, size_of::<T>(), dealt.copies_bytes())),
-            first: dealt.first,
+            cache: Arc::new(Cache::new(len, page_len, size_of::<T>(), options.copies_bytes())),
+            first: options.distribution,
             len,
             page_len,
             page_shift: page_len.is_power_of_two().then(|| page_len.trailing_zeros()),

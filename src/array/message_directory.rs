@@ -78,7 +78,7 @@ impl MessageDirectory {
             }
         }
         // Rank 0's key is unique among all arrays that exist.
-        let key = runtime.gather(u64::from(words.key().to_bits()))?[0];
+        let key = runtime.allgather(u64::from(words.key().to_bits()))?[0];
         let post = Arc::new(Self {
             layout,
             service: SERVICES | key as u32,

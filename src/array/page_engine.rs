@@ -5,7 +5,7 @@ mod own;
 
 use super::lease::Lease;
 use super::message_directory::MessageDirectory;
-use super::{ArrayError, ArrayHandle, Dealt, Directory};
+use super::{ArrayError, ArrayHandle, ArrayOptions, Directory};
 use crate::lock::Words;
 use crate::{AddrError, Agent, Error, Plain, Rank, Runtime, Shared};
 use std::ptr::NonNull;
@@ -47,8 +47,12 @@ struct Patience(u32);
 
 impl PageEngine {
     /// Makes the pages of a new array. Collective.
-    pub(super) fn new(runtime: &Runtime, shape: PageShape, dealt: &Dealt) -> Result<Self, Error> {
-        let directory = match dealt.directory {
+    pub(super) fn new(
+        runtime: &Runtime,
+        shape: PageShape,
+        options: &ArrayOptions,
+    ) -> Result<Self, Error> {
+        let directory = match options.directory {
             Directory::Device => {
                 let words = shape.directory_bytes() / 8;
                 Some(runtime.share_words(Agent::Device, words as usize)?)
@@ -63,7 +67,7 @@ impl PageEngine {
             None => PageLayout::new(shape, words.key(), 0),
         };
         let layout = layout?;
-        let post = match dealt.directory {
+        let post = match options.directory {
             Directory::Atomics | Directory::Device => None,
             Directory::Messages if runtime.size() > RANKS_MAX => {
                 let (what, count, most) = ("ranks", runtime.size(), RANKS_MAX);
@@ -71,7 +75,7 @@ impl PageEngine {
                 return Err(Error::program(ShapeError::Count { what, count, most }));
             }
             Directory::Messages => {
-                Some(MessageDirectory::open(runtime, &words, layout, dealt.first)?)
+                Some(MessageDirectory::open(runtime, &words, layout, options.distribution)?)
             }
         };
         Ok(Self { runtime: runtime.clone(), words, layout, directory, post, lease: None })

@@ -3,7 +3,7 @@
 use super::retire::Retiring;
 use super::{Global, GlobalAddr, GlobalPtr};
 use crate::memory::RegisteredBlock;
-use crate::{Agent, Error, Exposed, Plain, Remote, RemoteAddr};
+use crate::{Agent, Error, Exposed, MemoryOptions, Plain, Remote, RemoteAddr};
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -32,23 +32,7 @@ impl Global {
     /// - [`Error::Name`]: all 255 names of this rank are in use, or not free again
     ///   yet; or an address cannot name so many bytes.
     pub fn expose<T: Plain>(&self, len: usize) -> Result<GlobalBlock<T>, Error> {
-        self.expose_for(Agent::Cpu, len)
-    }
-
-    /// Makes an array as [`expose`](Self::expose) does, with atomics by `agent`.
-    /// The agent is stored with the region, so every rank finds it in its table.
-    /// The description of [`Agent::Device`] in
-    /// [`Runtime::share_for`](crate::Runtime::share_for) applies here, too: to
-    /// gets, puts, atomics, and operations that are [begun](Self::begin). When a
-    /// rank copies to or from an array of its own, the bytes are moved by the agent
-    /// of the path to the other end.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`expose`](Self::expose). That no device can be the agent is no
-    /// error.
-    pub fn expose_for<T: Plain>(&self, agent: Agent, len: usize) -> Result<GlobalBlock<T>, Error> {
-        self.register(self.runtime.expose_for(agent, len)?)
+        MemoryOptions::new().expose_global(self, len)
     }
 
     /// Gives an array that peers already reach by a [`Remote`] also a global
@@ -60,7 +44,7 @@ impl Global {
     ///     let global = rt.global()?;
     ///     let mine = rt.expose::<u64>(4)?;
     ///     let array = global.register(mine)?;
-    ///     let all = rt.gather(array.at(2).addr().to_bits())?;
+    ///     let all = rt.allgather(array.at(2).addr().to_bits())?;
     ///     global.put(global.pointer(all[1 - rt.rank().0 as usize]), 7_u64)?;
     ///     rt.barrier()?;
     ///     // It has both names.
@@ -87,6 +71,26 @@ impl Global {
         block.assert_of(&self.runtime, "the array");
         let first = self.driver.name(self.color, block.region())?;
         Ok(GlobalBlock { global: self.clone(), block: Some(block), first, len, of: PhantomData })
+    }
+}
+
+impl MemoryOptions {
+    /// Makes an array of `len` zero values with a global address, as
+    /// [`Global::expose`] does. The agent is stored with the region, so every rank finds
+    /// it in its table, and the description of [`agent`](Self::agent) applies to gets,
+    /// puts, atomics, and operations that are [begun](Global::begin). When a rank copies
+    /// to or from an array of its own, the bytes are moved by the agent of the path to
+    /// the other end.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Global::expose`].
+    pub fn expose_global<T: Plain>(
+        &self,
+        global: &Global,
+        len: usize,
+    ) -> Result<GlobalBlock<T>, Error> {
+        global.register(self.expose(&global.runtime, len)?)
     }
 }
 

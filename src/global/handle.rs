@@ -63,7 +63,7 @@ impl Runtime {
         // No rank may continue before the control regions of all ranks are
         // registered.
         if self.handle().agree(own)?.is_none() {
-            let keys = self.gather(own)?.into_iter();
+            let keys = self.allgather(own)?.into_iter();
             driver.connect(Some(keys.map(|key| RegionKey::from_bits(key as u32)).collect()));
         }
         let driver = self.handle().node().open_global(driver);

@@ -67,7 +67,7 @@ impl Global {
     /// [`Error::Coll`], [`Error::Addr`]: a rank has died; [`Error::Coll`] also if
     /// another thread of this rank is in a collective.
     pub fn tell(&self, addr: GlobalAddr) -> Result<Vec<GlobalAddr>, Error> {
-        let bits = self.runtime.gather(addr.to_bits())?.into_iter();
+        let bits = self.runtime.allgather(addr.to_bits())?.into_iter();
         Ok(bits.map(GlobalAddr::from_bits).collect())
     }
 

@@ -72,14 +72,14 @@ impl Global {
     ///
     /// Those of [`wait_until`](Self::wait_until). A limit that has passed is no
     /// error.
-    pub fn wait_until_within(
+    pub fn wait_until_timeout(
         &self,
         at: GlobalPtr<u64>,
         until: Until,
         limit: Duration,
     ) -> Result<Option<u64>, AddrError<GlobalAddr>> {
         let (addr, word) = (at.addr(), self.own_word(at)?);
-        let met = self.runtime.wait_until_within(word, until, limit);
+        let met = self.runtime.wait_until_timeout(word, until, limit);
         met.map_err(|error| error.at(addr))
     }
 

@@ -183,7 +183,7 @@ impl LockDriver for Words {
         let word = self.at(at.rank, at.offset);
         match limit {
             None => self.runtime.wait_until(word, until).map(Some),
-            Some(limit) => self.runtime.wait_until_within(word, until, limit),
+            Some(limit) => self.runtime.wait_until_timeout(word, until, limit),
         }
     }
 

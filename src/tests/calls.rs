@@ -502,7 +502,7 @@ fn the_time_limit_of_a_ult_that_was_cut_off_is_dropped() {
         if rt.rank() == Rank(0) {
             let theirs = rt.clone();
             let limit = Duration::from_secs(1000);
-            cut_off(move || drop(theirs.call_within(Rank(1), LATER, b"", limit)));
+            cut_off(move || drop(theirs.call_timeout(Rank(1), LATER, b"", limit)));
             rt.handle().node().settle();
             while rt.handle().node().member().control().outside().load(Ordering::SeqCst) > 0 {
                 Here.yield_now();

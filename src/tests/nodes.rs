@@ -9,8 +9,8 @@
 //! ```
 
 use crate as api;
-use crate::array::{Dealt, Directory};
-use crate::{Config, Error, Rank, Runtime};
+use crate::array::{ArrayOptions, Directory};
+use crate::{Config, Error, MemoryOptions, Rank, Runtime};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
@@ -253,7 +253,9 @@ fn global_memory_has_one_agent_for_each_region() {
         run(nodes, None, |rt, _| {
             let operations = || rt.network_counts().map_or(0, |counts| counts.operations);
             let global = rt.global()?;
-            let words = global.expose_for::<u64>(crate::Agent::Device, 1)?;
+            let words = MemoryOptions::new()
+                .agent(crate::Agent::Device)
+                .expose_global::<u64>(&global, 1)?;
             assert_eq!(words.agent(), crate::Agent::Device);
             // Not even this rank's own processors carry out these operations.
             let before = operations();
@@ -282,8 +284,8 @@ fn a_directory_has_one_agent_for_each_word() {
         run(nodes, None, |rt, _| {
             let counts = || rt.network_counts().expect("of two nodes");
             let (page_len, directory) = (1, Directory::Device);
-            let dealt = Dealt { page_len, known: 1, directory, ..Dealt::default() };
-            let array = rt.array_by::<u64>(PAGES, dealt)?;
+            let options = ArrayOptions::new().page_len(page_len).known(1).directory(directory);
+            let array = options.create::<u64>(rt, PAGES)?;
             assert_eq!(array.agent(), crate::Agent::Device);
             for index in 0..PAGES {
                 let before = counts();

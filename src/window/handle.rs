@@ -2,6 +2,7 @@
 
 use super::design::{Design, EACH_MAX};
 use super::inner::WindowInner;
+use super::options::WindowOptions;
 use crate::{AddrError, Agent, Error, Exposed, Plain, Rank, Remote, Runtime, Shared};
 use std::fmt;
 use std::sync::Arc;
@@ -19,42 +20,28 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// Those of [`window_for`](Self::window_for).
+    /// Those of [`share`](Self::share) and of [`allgather`](Self::allgather).
     pub fn window<T: Plain>(&self, len: usize) -> Result<Window<T>, Error> {
-        let design = if self.size() <= EACH_MAX { Design::Each } else { Design::Tree };
-        self.window_by(design, len)
+        WindowOptions::new().create(self, len)
     }
+}
 
-    /// Makes a window with locks of the given design: that of rank 0, if the ranks'
-    /// designs differ.
+impl WindowOptions {
+    /// Makes an array of `len` zero values on every rank, with locks. Collective, as
+    /// [`Runtime::window`].
     ///
     /// # Errors
     ///
-    /// Those of [`window_for`](Self::window_for).
-    pub fn window_by<T: Plain>(&self, design: Design, len: usize) -> Result<Window<T>, Error> {
-        self.window_for(Agent::Cpu, design, len)
-    }
-
-    /// Makes a window with locks; `agent` carries out the atomics on their words, as
-    /// for [`share_for`](Self::share_for). Processors run the vertices of
-    /// [`Design::Tree`] and carry out all atomics on their words.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`share`](Self::share) and of [`gather`](Self::gather).
-    pub fn window_for<T: Plain>(
-        &self,
-        agent: Agent,
-        design: Design,
-        len: usize,
-    ) -> Result<Window<T>, Error> {
-        let data = Arc::new(self.share::<T>(len)?);
-        let designs = self.gather(design as u64)?;
+    /// Those of [`Runtime::window`].
+    pub fn create<T: Plain>(&self, rt: &Runtime, len: usize) -> Result<Window<T>, Error> {
+        let data = Arc::new(rt.share::<T>(len)?);
+        let default = if rt.size() <= EACH_MAX { Design::Each } else { Design::Tree };
+        let designs = rt.allgather(self.design.unwrap_or(default) as u64)?;
         let design = Design::ALL[designs[0] as usize];
-        let agent = if design == Design::Tree { Agent::Cpu } else { agent };
-        let inner = Arc::new(WindowInner::share(self, agent, design)?);
+        let agent = if design == Design::Tree { Agent::Cpu } else { self.agent };
+        let inner = Arc::new(WindowInner::share(rt, agent, design)?);
         // No rank uses a vertex before its tree service runs.
-        self.barrier()?;
+        rt.barrier()?;
         Ok(Window { inner, data })
     }
 }

@@ -3,7 +3,7 @@
 use super::moving::copies;
 use super::run_ranks;
 use tsumugi::Config;
-use tsumugi::array::{ArrayError, Dealt, Read, ReadWrite, Write};
+use tsumugi::array::{ArrayError, ArrayOptions, Read, ReadWrite, Write};
 
 #[test]
 fn values_checked_in_before_a_fence_are_seen_after_it() {
@@ -43,8 +43,8 @@ fn a_copy_is_kept_until_an_acquire() {
 #[test]
 fn a_range_is_lent_to_one_writer_or_to_several_readers() {
     run_ranks(2, |rt| {
-        let dealt = Dealt { page_len: 16, cached_bytes: 32 << 10, ..Dealt::default() };
-        let array = rt.array_by::<u64>(1 << 14, dealt)?;
+        let options = ArrayOptions::new().page_len(16).cached_bytes(32 << 10);
+        let array = options.create::<u64>(rt, 1 << 14)?;
         let lent = |index, count| ArrayError::Lent { index, count };
         let (one, two) = (array.checkout(10..20, Read)?, array.checkout(15..30, Read)?);
         assert_eq!((one.range(), two.len()), (10..20, 15));

@@ -11,7 +11,7 @@ use every_way::run_ranks;
 use moving::histories;
 #[cfg(debug_assertions)]
 use tsumugi::Runtime;
-use tsumugi::array::{ArrayError, Dealt, Directory, Distribution, PageId};
+use tsumugi::array::{ArrayError, ArrayOptions, Directory, Distribution, PageId};
 use tsumugi::{AddrError, Config, Error, Rank};
 #[cfg(debug_assertions)]
 use tsumugi_core::sync::with_mutant;
@@ -25,7 +25,7 @@ fn values_stay_while_parts_of_an_array_change_owners() {
 
 fn put_and_own(directory: Directory) {
     run_ranks(3, |rt| {
-        let array = rt.array_by::<u64>(10_000, Dealt { directory, ..Dealt::default() })?;
+        let array = ArrayOptions::new().directory(directory).create::<u64>(rt, 10_000)?;
         let (rank, size) = (rt.rank().0 as usize, rt.size() as usize);
         let part = |rank: usize| rank * 10_000 / size..(rank + 1) * 10_000 / size;
         let values: Vec<u64> = part(rank).map(|index| index as u64 * 3).collect();
@@ -59,8 +59,8 @@ fn no_update_is_lost_while_pages_move() {
 
 fn update_and_own(directory: Directory) {
     run_ranks(3, |rt| {
-        let dealt = Dealt { page_len: 4, known: 5, directory, ..Dealt::default() };
-        let array = rt.array_by::<u64>(64, dealt)?;
+        let options = ArrayOptions::new().page_len(4).known(5).directory(directory);
+        let array = options.create::<u64>(rt, 64)?;
         let ults: Vec<_> = (0..4u64)
             .map(|ult| {
                 let array = array.clone();
@@ -94,8 +94,8 @@ fn update_and_own(directory: Directory) {
 #[test]
 fn elements_of_any_size_and_every_atomic_work() {
     run_ranks(2, |rt| {
-        let halves = rt.array_by::<u32>(7, Dealt { page_len: 3, ..Dealt::default() })?;
-        let wide = rt.array_by::<[u8; 24]>(5, Dealt { page_len: 2, ..Dealt::default() })?;
+        let halves = ArrayOptions::new().page_len(3).create::<u32>(rt, 7)?;
+        let wide = ArrayOptions::new().page_len(2).create::<[u8; 24]>(rt, 5)?;
         if rt.rank().0 == 1 {
             halves.own(2..4)?;
             halves.put(3, 5)?;
@@ -155,7 +155,7 @@ fn histories_show_planted_defects() {
 #[test]
 fn pages_go_where_they_are_sent() {
     run_ranks(3, |rt| {
-        let array = rt.array_by::<u64>(30, Dealt { page_len: 2, ..Dealt::default() })?;
+        let array = ArrayOptions::new().page_len(2).create::<u64>(rt, 30)?;
         if rt.rank().0 == 0 {
             array.put_slice(0, &(0..30).collect::<Vec<_>>())?;
             for page in 0..15u64 {
@@ -195,8 +195,8 @@ fn pages_are_distributed_as_requested() {
                 (Distribution::Cyclic, [0, 1, 2, 0, 1, 2, 0]),
                 (by, [1, 2, 1, 2, 1, 2, 1]),
             ] {
-                let dealt = Dealt { first, page_len: 2, ..Dealt::default() };
-                let array = rt.array_by::<u64>(13, dealt)?;
+                let options = ArrayOptions::new().distribution(first).page_len(2);
+                let array = options.create::<u64>(rt, 13)?;
                 for (page, owner) in owners.into_iter().enumerate() {
                     assert_eq!(array.owner(page * 2)?, Rank(owner), "{first:?}, page {page}");
                 }
@@ -213,8 +213,8 @@ fn pages_are_distributed_as_requested() {
 fn the_books_of_a_million_pages_are_small() {
     Config::default()
         .run_ranks(4, |rt| {
-            let dealt = Dealt { page_len: 1, ..Dealt::default() };
-            let array = rt.array_by::<u64>(PAGES, dealt)?;
+            let options = ArrayOptions::new().page_len(1);
+            let array = options.create::<u64>(rt, PAGES)?;
             let books = PAGES as u64 / 4 * 16 + 1024 * 32 + PAGES as u64 / 8;
             let bytes = array.metadata_bytes();
             assert!((books..books + 512).contains(&bytes), "{bytes} of {books}");
@@ -237,8 +237,7 @@ fn the_books_of_a_million_pages_are_small() {
 fn bad_calls_on_arrays_are_errors() {
     Config::default()
         .run_ranks(2, |rt| {
-            let array =
-                rt.array_by::<u64>(10, Dealt { page_len: 1, room: 5, ..Dealt::default() })?;
+            let array = ArrayOptions::new().page_len(1).room(5).create::<u64>(rt, 10)?;
             let beyond = ArrayError::OutOfRange { index: 8, count: 3, len: 10 };
             assert_eq!(array.get_slice(8, &mut [0; 3]), Err(beyond));
             assert_eq!(array.put_slice(8, &[0; 3]), Err(beyond));
@@ -255,8 +254,8 @@ fn bad_calls_on_arrays_are_errors() {
                 assert_eq!(array.get(5)?, 0);
             }
             rt.barrier()?;
-            let by_mail = Dealt { directory: Directory::Messages, ..Dealt::default() };
-            let array = rt.array_by::<u64>(10, by_mail)?;
+            let by_mail = ArrayOptions::new().directory(Directory::Messages);
+            let array = by_mail.create::<u64>(rt, 10)?;
             let refused = Err(ArrayError::NotByMessages);
             assert_eq!(array.relocate(PageId(0), rt.rank()), refused);
             let none = rt.array::<u64>(0).unwrap_err();

@@ -2,7 +2,7 @@
 //! several.
 
 use super::api;
-use api::array::{ArrayError, Dealt, Directory};
+use api::array::{ArrayError, ArrayOptions, Directory};
 use api::comm::Owned;
 use api::deferred::Begin;
 use api::global::{Change, Copy};
@@ -188,8 +188,8 @@ fn barrier(rt: &Runtime, way: Use) -> Result<(), Error> {
 /// Elements of pages that are here and elsewhere, with each kind of directory.
 fn array(rt: &Runtime, way: Use) -> Result<(), Error> {
     for directory in [Directory::Atomics, Directory::Messages] {
-        let dealt = Dealt { page_len: 8, directory, ..Dealt::default() };
-        let array = rt.array_by::<u64>(240, dealt)?;
+        let options = ArrayOptions::new().page_len(8).directory(directory);
+        let array = options.create::<u64>(rt, 240)?;
         let (ops, own) = (array.ops(), rt.rank().0 as usize);
         for index in (own..240).step_by(rt.size() as usize) {
             way.of(ops.put(index, 7 * index as u64))?;
@@ -271,7 +271,7 @@ fn wait_until(rt: &Runtime, way: Use) -> Result<(), Error> {
 fn global(rt: &Runtime, way: Use) -> Result<(), Error> {
     let global = rt.global()?;
     let words = global.expose::<u64>(4)?;
-    let all = rt.gather(words.at(0).addr().to_bits())?;
+    let all = rt.allgather(words.at(0).addr().to_bits())?;
     let peer = global.pointer::<u64>(all[next(rt).0 as usize]);
     let end = |operation: api::global::Operation| match way {
         Use::Wait => operation.wait(),

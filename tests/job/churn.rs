@@ -64,7 +64,7 @@ pub fn play(rt: &Runtime, plan: Plan) -> Result<(), Error> {
     let sums = global.expose::<u64>(SUMS)?;
     let names = global.expose::<u64>(NAMES)?;
     let tell = |at: GlobalPtr<u64>| -> Result<Vec<GlobalPtr<u64>>, Error> {
-        let bits = rt.gather(at.addr().to_bits())?.into_iter();
+        let bits = rt.allgather(at.addr().to_bits())?.into_iter();
         Ok(bits.map(|bits| GlobalPtr::new(GlobalAddr::from_bits(bits))).collect())
     };
     let field = Arc::new(Field {

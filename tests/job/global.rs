@@ -3,7 +3,7 @@
 
 use super::{api, roles};
 use api::global::{After, Change, Copy, ListCopy};
-use api::{AddrError, Agent, Error, Global, GlobalAddr, GlobalPtr, Rank, Runtime};
+use api::{AddrError, Agent, Error, Global, GlobalAddr, GlobalPtr, MemoryOptions, Rank, Runtime};
 use std::sync::Arc;
 use tsumugi_core::op::Kind;
 
@@ -14,7 +14,7 @@ pub fn play(rt: &Runtime) -> Result<(), Error> {
     let _own = if rt.rank() == Rank(0) { None } else { Some(rt.expose::<u8>(1)?) };
     let global = rt.global()?;
     for agent in [Agent::Cpu, Agent::Device] {
-        let words = global.expose_for::<u64>(agent, WORDS)?;
+        let words = MemoryOptions::new().agent(agent).expose_global::<u64>(&global, WORDS)?;
         if words.agent() != agent {
             continue;
         }
@@ -36,7 +36,10 @@ pub fn play(rt: &Runtime) -> Result<(), Error> {
 /// begins them all, also those in which it has no part.
 fn between_agents(rt: &Runtime, global: &Global) -> Result<(), Error> {
     let own = u64::from(rt.rank().0);
-    let (device, cpu) = (global.expose_for::<u64>(Agent::Device, 8)?, global.expose::<u64>(8)?);
+    let (device, cpu) = (
+        MemoryOptions::new().agent(Agent::Device).expose_global::<u64>(global, 8)?,
+        global.expose::<u64>(8)?,
+    );
     let (devices, cpus) = (tell(rt, device.at(0))?, tell(rt, cpu.at(0))?);
     global.put_slice(device.at(0), &[own; 2])?;
     global.put_slice(cpu.at(0), &[10 + own; 2])?;
@@ -73,7 +76,7 @@ fn between_agents(rt: &Runtime, global: &Global) -> Result<(), Error> {
 }
 
 fn tell(rt: &Runtime, own: GlobalPtr<u64>) -> Result<Vec<GlobalPtr<u64>>, Error> {
-    let bits = rt.gather(own.addr().to_bits())?.into_iter();
+    let bits = rt.allgather(own.addr().to_bits())?.into_iter();
     Ok(bits.map(|bits| GlobalPtr::new(GlobalAddr::from_bits(bits))).collect())
 }
 
@@ -196,7 +199,7 @@ fn updates(rt: &Runtime, global: &Global, all: &[GlobalPtr<u64>]) -> Result<(), 
 /// place.
 fn gone(rt: &Runtime, global: &Global, agent: Agent) -> Result<(), Error> {
     for _ in 0..10 {
-        let words = global.expose_for::<u64>(agent, 8)?;
+        let words = MemoryOptions::new().agent(agent).expose_global::<u64>(global, 8)?;
         let all = tell(rt, words.at(3))?;
         for &at in &all {
             global.fetch_add(at, 1)?;

@@ -15,7 +15,7 @@ use crate::roles::say;
 use std::ops::Range;
 use std::thread;
 use std::time::Duration;
-use tsumugi::array::{Dealt, Directory};
+use tsumugi::array::{ArrayOptions, Directory};
 use tsumugi::{Agent, Error, GlobalArray, Rank, Runtime};
 
 /// Runs the test with the directory of the processors, and with that of a device if there
@@ -34,8 +34,8 @@ pub fn play(rt: &Runtime) -> Result<(), Error> {
 
 /// Makes an array with pages of one element, and a location cache of one page.
 fn make(rt: &Runtime, directory: Directory) -> Result<GlobalArray<u64>, Error> {
-    let dealt = Dealt { page_len: 1, known: 1, directory, ..Dealt::default() };
-    let array = rt.array_by::<u64>(rt.size() as usize * PAGES, dealt)?;
+    let options = ArrayOptions::new().page_len(1).known(1).directory(directory);
+    let array = options.create::<u64>(rt, rt.size() as usize * PAGES)?;
     assert_eq!(array.home(PART.start)?, HOME);
     if rt.rank() == OWNER {
         array.own(PART)?;
@@ -78,7 +78,7 @@ fn count(rt: &Runtime, array: &GlobalArray<u64>) -> Result<(), Error> {
 /// All threads of the home are stopped. Its pages are found and move all the same. The
 /// call of `own` ends after the home runs again and has said that it does not read.
 fn stand_still(rt: &Runtime, array: &GlobalArray<u64>) -> Result<(), Error> {
-    let home = rt.gather(u64::from(std::process::id()))?[HOME.0 as usize];
+    let home = rt.allgather(u64::from(std::process::id()))?[HOME.0 as usize];
     rt.barrier()?;
     if rt.rank() == ASKS {
         // The requester stops the home after its own barrier has ended. Other ranks may
@@ -126,7 +126,7 @@ fn served(rt: &Runtime, work: impl FnOnce() -> Result<(), Error>) -> Result<u64,
     rt.barrier()?;
     work()?;
     rt.barrier()?;
-    Ok(rt.gather(counted() - before)?[HOME.0 as usize])
+    Ok(rt.allgather(counted() - before)?[HOME.0 as usize])
 }
 
 /// Whether the process is stopped, as `/proc` says.

@@ -2,8 +2,8 @@
 //! test checks the data that they protect, and not the words of the locks.
 
 use std::time::Duration;
-use tsumugi::lock::{LockKind, LockMode};
-use tsumugi::window::Design;
+use tsumugi::lock::{LockKind, LockMode, LockOptions};
+use tsumugi::window::{Design, WindowOptions};
 use tsumugi::{AddrError, Agent, Error, Rank, Runtime, Shared, SharedLock, Window};
 
 /// Runs the whole test, with so many rounds of each ULT. Collective.
@@ -26,7 +26,7 @@ pub fn by_device(rt: &Runtime, rounds: u32) -> Result<(), Error> {
 
 fn locks_for(agent: Agent, rt: &Runtime, rounds: u32) -> Result<(), Error> {
     for kind in [LockKind::Mutex, LockKind::Readers, LockKind::Neutral, LockKind::Writers] {
-        let lock = rt.share_lock_for(agent, Rank(rt.size() - 1), kind)?;
+        let lock = LockOptions::new().agent(agent).kind(kind).create(rt, Rank(rt.size() - 1))?;
         let pair = Pair { rt, words: &rt.share::<u64>(2)? };
         let lock = &lock;
         let wrote = on_ults(rt, move |seed| ask(lock, pair, seed..seed + rounds))?;
@@ -46,7 +46,7 @@ pub fn windows(rt: &Runtime, rounds: u32) -> Result<(), Error> {
 
 fn windows_for(agent: Agent, rt: &Runtime, rounds: u32) -> Result<(), Error> {
     for design in DESIGNS {
-        let window = &rt.window_for::<u64>(agent, design, 2)?;
+        let window = &WindowOptions::new().agent(agent).design(design).create::<u64>(rt, 2)?;
         let wrote = on_ults(rt, move |seed| hold(rt, window, seed..seed + rounds))?;
         let all = window.lock_all()?;
         let there: Result<u64, AddrError> = rt.ranks().map(|rank| window.get(rank, 0)).sum();
@@ -126,7 +126,7 @@ fn ask(lock: &SharedLock, pair: Pair<'_>, rounds: std::ops::Range<u32>) -> Resul
         let held = match round % 3 {
             0 => Some(lock.lock(mode)?),
             1 => lock.try_lock(mode)?,
-            _ => lock.lock_within(mode, Duration::from_micros(u64::from(round % 50)))?,
+            _ => lock.lock_timeout(mode, Duration::from_micros(u64::from(round % 50)))?,
         };
         let Some(held) = held else { continue };
         if mode == LockMode::Exclusive {

@@ -267,7 +267,7 @@ fn check(sent: &[Vec<Sent>], own: Rank, mut taken: Vec<Taken>) {
 fn fits(source: Source, tags: Tags, from: Rank, tag: u32) -> bool {
     let of_source = match source {
         Source::Any => true,
-        Source::Rank(rank) => rank == from,
+        Source::Is(rank) => rank == from,
     };
     let of_tag = match tags {
         Tags::Any => true,
@@ -293,7 +293,7 @@ fn draw_sends(seed: u64, from: Rank, size: u32) -> Vec<Sent> {
 fn draw_pattern(draw: &mut Seeded, size: u32) -> (Source, Tags) {
     let source = match draw.below(4) {
         0 => Source::Any,
-        _ => Source::Rank(Rank(draw.below(u64::from(size)) as u32)),
+        _ => Source::Is(Rank(draw.below(u64::from(size)) as u32)),
     };
     let tags = match draw.below(4) {
         0 => Tags::Any,

@@ -11,21 +11,21 @@
 //! ```
 
 use crate::roles::say;
-use tsumugi::array::{ArrayError, Dealt, Directory};
+use tsumugi::array::{ArrayError, ArrayOptions, Directory};
 use tsumugi::{AddrError, Agent, Error, GlobalArray, Runtime};
 use tsumugi_core::random;
 
 /// Runs the whole test, `scale` times as large as the smallest; twice, if a device can
 /// have the directory. Collective.
 pub fn play(rt: &Runtime, scale: u64) -> Result<(), Error> {
-    let by_device = Dealt { directory: Directory::Device, ..Dealt::default() };
-    for dealt in [Dealt::default(), by_device] {
-        let agent = rt.array_by::<u64>(1, dealt)?.agent();
-        if agent == Agent::Cpu && dealt.directory == Directory::Device {
+    let by_device = ArrayOptions::new().directory(Directory::Device);
+    for (options, needs_device) in [(ArrayOptions::new(), false), (by_device, true)] {
+        let agent = options.create::<u64>(rt, 1)?.agent();
+        if agent == Agent::Cpu && needs_device {
             break;
         }
-        histogram(rt, dealt, 500 * scale)?;
-        search(rt, dealt, 200 * scale as usize)?;
+        histogram(rt, options, 500 * scale)?;
+        search(rt, options, 200 * scale as usize)?;
         if rt.rank().0 == 0 {
             say(&format!("pages found by {agent:?}"));
         }
@@ -38,9 +38,9 @@ pub fn play(rt: &Runtime, scale: u64) -> Result<(), Error> {
 /// that names a rank that is gone. A page that is not lost has all additions. A page that
 /// no other rank uses, at its home, is not lost.
 pub fn owners(rt: &Runtime) -> Result<(), Error> {
-    let dealt = Dealt { page_len: 4, known: 7, ..Dealt::default() };
-    let array = rt.array_by::<u64>(ELEMENTS, dealt)?;
-    let apart = rt.array_by::<u64>(dealt.page_len * rt.size() as usize, dealt)?;
+    let options = ArrayOptions::new().page_len(PAGE_LEN).known(7);
+    let array = options.create::<u64>(rt, ELEMENTS)?;
+    let apart = options.create::<u64>(rt, PAGE_LEN * rt.size() as usize)?;
     let homes = (0..apart.len()).map(|at| Ok((at, apart.home(at)?)));
     let homes: Vec<_> = homes.collect::<Result<_, ArrayError>>()?;
     let (mine, _) = homes.into_iter().find(|(_, home)| *home == rt.rank()).expect("a page each");
@@ -98,8 +98,8 @@ pub fn owners(rt: &Runtime) -> Result<(), Error> {
 }
 
 /// Each key of each rank is counted once.
-fn histogram(rt: &Runtime, dealt: Dealt, keys: u64) -> Result<(), Error> {
-    let bins = rt.array_by::<u64>(BINS, Dealt { page_len: 32, known: 4, ..dealt })?;
+fn histogram(rt: &Runtime, options: ArrayOptions, keys: u64) -> Result<(), Error> {
+    let bins = options.page_len(32).known(4).create::<u64>(rt, BINS)?;
     let rank = u64::from(rt.rank().0);
     let ults: Vec<_> = (0..ULTS)
         .map(|ult| {
@@ -136,9 +136,9 @@ fn histogram(rt: &Runtime, dealt: Dealt, keys: u64) -> Result<(), Error> {
 
 /// The levels of a search from vertex 0 are those that one rank alone finds, before and
 /// after the rows were moved to the ranks that read them.
-fn search(rt: &Runtime, dealt: Dealt, vertices: usize) -> Result<(), Error> {
-    let rows = rt.array_by::<u32>(vertices * DEGREE, Dealt { page_len: DEGREE, ..dealt })?;
-    let levels = rt.array_by::<u32>(vertices, dealt)?;
+fn search(rt: &Runtime, options: ArrayOptions, vertices: usize) -> Result<(), Error> {
+    let rows = options.page_len(DEGREE).create::<u32>(rt, vertices * DEGREE)?;
+    let levels = options.create::<u32>(rt, vertices)?;
     let rank = u64::from(rt.rank().0);
     let is_mine = |vertex: usize| random::finalize(vertex as u64) % u64::from(rt.size()) == rank;
     if rank == 0 {
@@ -231,6 +231,7 @@ fn neighbours(vertex: usize, vertices: usize) -> [u32; DEGREE] {
     std::array::from_fn(|edge| to(edge) as u32)
 }
 
+const PAGE_LEN: usize = 4;
 const BINS: usize = 1000;
 const ELEMENTS: usize = 200;
 const KEPT: u64 = 4711;

@@ -228,7 +228,7 @@ fn signals(rt: &Runtime, word: &dyn Fn(Rank, Rank) -> Remote<u64>) -> Result<(),
         rt.barrier()?;
     }
     let never = Duration::from_millis(5);
-    assert_eq!(rt.wait_until_within(word(own, own), Until::Equal(3), never)?, None);
+    assert_eq!(rt.wait_until_timeout(word(own, own), Until::Equal(3), never)?, None);
     Ok(())
 }
 
@@ -236,7 +236,7 @@ fn gathered(rt: &Runtime) -> Result<(), Error> {
     let sum: u64 = rt.ranks().map(|rank| u64::from(rank.0)).sum();
     for round in 0..5 {
         assert_eq!(rt.sum(u64::from(rt.rank().0) + round)?, sum + round * u64::from(rt.size()));
-        let all = rt.gather(u64::from(rt.rank().0) * 3 + round)?;
+        let all = rt.allgather(u64::from(rt.rank().0) * 3 + round)?;
         assert!(all.into_iter().eq(rt.ranks().map(|rank| u64::from(rank.0) * 3 + round)));
     }
     Ok(())
@@ -267,7 +267,7 @@ fn places(rt: &Runtime) -> Result<(), Error> {
     let words = rt.buffer::<u64>(100)?;
     let mine = words.as_ptr() as u64;
     let near: Vec<Rank> = rt.neighbours().collect();
-    for (rank, place) in rt.ranks().zip(rt.gather(mine)?) {
+    for (rank, place) in rt.ranks().zip(rt.allgather(mine)?) {
         let place = NonNull::new(place as *mut u8).expect("a buffer has a place");
         let owner = rt.place_of(place, 800).map(|(owner, _)| owner);
         assert_eq!(owner == Some(rank), near.contains(&rank), "{rank} at {place:?}: {owner:?}");

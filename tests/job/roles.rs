@@ -22,7 +22,7 @@ use tsumugi_core::boot::Bootstrap;
 /// Runs one rank with this role.
 pub fn run(role: &str) -> Result<(), Error> {
     if let Ok(folder) = std::env::var("TSUMUGI_TEST_ALLGATHER") {
-        return Config::from_env()?.run_with(Box::new(by_files(folder)?), |rt| play(rt, role));
+        return Config::from_env()?.bootstrap(by_files(folder)?).run(|rt| play(rt, role));
     }
     tsumugi::run(|rt| play(rt, role))
 }
@@ -175,7 +175,7 @@ fn seed(rt: &Runtime) -> Result<u64, Error> {
             u64::from(since.map_or(0, |since| since.subsec_nanos())) >> 8
         }
     };
-    let seed = rt.gather(own)?[0];
+    let seed = rt.allgather(own)?[0];
     if rt.rank() == Rank(0) {
         say(&format!("TSUMUGI_TEST_SEED={seed}"));
     }

@@ -9,13 +9,13 @@
 //! The old values that the updates return are added up, too: each number comes once.
 
 use std::time::{Duration, Instant};
-use tsumugi::{Agent, Error, Rank, Remote, Runtime};
+use tsumugi::{Agent, Error, MemoryOptions, Rank, Remote, Runtime};
 
 /// Runs so many updates with the device as the agent, and as many with the processors.
 /// Collective.
 pub fn play(rt: &Runtime, updates: u64) -> Result<(), Error> {
     for agent in [Agent::Device, Agent::Cpu] {
-        let words = rt.share_for::<u64>(agent, 2)?;
+        let words = MemoryOptions::new().agent(agent).share::<u64>(rt, 2)?;
         let (word, swapped) = (words.at(Rank(0), 0), words.at(Rank(0), 1));
         // An update by the processor on this node takes an instruction, so a round has more
         // of them.
@@ -96,8 +96,8 @@ fn add_by_swap(rt: &Runtime, word: Remote<u64>, times: u64) -> Result<(), Error>
 
 /// Every operation, of each rank on words of the next rank and on its own.
 fn words_of_others(rt: &Runtime, agent: Agent) -> Result<(), Error> {
-    let words = rt.share_for::<u64>(agent, 4)?;
-    let many = rt.share_for::<u32>(agent, 5)?;
+    let words = MemoryOptions::new().agent(agent).share::<u64>(rt, 4)?;
+    let many = MemoryOptions::new().agent(agent).share::<u32>(rt, 5)?;
     let next = Rank((rt.rank().0 + 1) % rt.size());
     for rank in [next, rt.rank()] {
         let word = words.at(rank, 0);

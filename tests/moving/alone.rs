@@ -1,6 +1,6 @@
 //! Arrays that one rank makes, and that the other ranks open by a handle of one word.
 
-use tsumugi::array::{ArrayError, ArrayHandle, Arrays, Dealt, Distribution};
+use tsumugi::array::{ArrayError, ArrayHandle, ArrayOptions, Arrays, Distribution};
 use tsumugi::{Error, GlobalArray, Rank, Runtime, Shared};
 use tsumugi_conformance::Seeded;
 
@@ -23,10 +23,10 @@ fn live_one(
     maker: Rank,
     first: Distribution,
 ) -> Result<(), Error> {
-    let dealt = Dealt { page_len: 3, first, ..Dealt::default() };
+    let options = ArrayOptions::new().page_len(3).distribution(first);
     let mut array = None;
     if rt.rank() == maker {
-        let made = arrays.make::<u64>(LEN, dealt)?;
+        let made = arrays.make::<u64>(LEN, options)?;
         let mut all = [1; LEN];
         made.get_slice(0, &mut all)?;
         assert_eq!(all, [0; LEN], "a new array is zero");
@@ -86,8 +86,8 @@ pub fn come_and_go(rt: &Runtime, steps: usize) -> Result<(), Error> {
         match draw.below(3) {
             0 if own.len() < 2 => {
                 let len = 1 + draw.below(2000) as usize;
-                let dealt = Dealt { page_len: 16, known: 8, ..Dealt::default() };
-                let array = arrays.make::<u64>(len, dealt)?;
+                let options = ArrayOptions::new().page_len(16).known(8);
+                let array = arrays.make::<u64>(len, options)?;
                 let number = array.handle().expect("one rank has made it").to_bits();
                 array.put_slice(0, &vec![number; len])?;
                 rt.put(board.at(Rank(0), place), number)?;
@@ -112,8 +112,8 @@ pub fn come_and_go(rt: &Runtime, steps: usize) -> Result<(), Error> {
     // All memory is free again, so that one array can have it.
     if rt.rank().0 + 1 == rt.size() {
         let pages = (ROOM / PAGE_BYTES - 8) as u32;
-        let dealt = Dealt { known: 1, room: pages, page_len: PAGE_BYTES / 8, ..Dealt::default() };
-        let array = arrays.make::<u64>(pages as usize * dealt.page_len, dealt)?;
+        let options = ArrayOptions::new().known(1).room(pages).page_len(PAGE_BYTES / 8);
+        let array = arrays.make::<u64>(pages as usize * (PAGE_BYTES / 8), options)?;
         let mut some = vec![1; array.len() / 8];
         for part in 0..8 {
             array.get_slice(part * some.len(), &mut some)?;

@@ -1,14 +1,14 @@
 //! Checked-out copies that ranks keep, beside pages that move.
 
-use tsumugi::array::{Dealt, Read, ReadWrite, Write};
+use tsumugi::array::{ArrayOptions, Read, ReadWrite, Write};
 use tsumugi::{Error, Runtime};
 
 /// Rounds in which each of `len` elements is written by one rank, through a cache that is
 /// too small for all copies, while pages move. After a fence, all ranks see all values
 /// that were checked in before it. Collective.
 pub fn rounds(rt: &Runtime, len: usize, seed: u64) -> Result<(), Error> {
-    let dealt = Dealt { page_len: 7, known: 9, cached_bytes: BYTES, ..Dealt::default() };
-    let array = rt.array_by::<u64>(len, dealt)?;
+    let options = ArrayOptions::new().page_len(7).known(9).cached_bytes(BYTES);
+    let array = options.create::<u64>(rt, len)?;
     let (rank, size) = (u64::from(rt.rank().0), u64::from(rt.size()));
     for round in 0..3u64 {
         // The writer of an element changes with the round, so a page has several writers.

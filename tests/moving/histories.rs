@@ -9,7 +9,7 @@
 //! ```
 
 use super::api;
-use api::array::{ArrayError, Dealt, Directory, PageId};
+use api::array::{ArrayError, ArrayOptions, Directory, PageId};
 use api::{Error, GlobalArray, Rank, Remote, Runtime};
 use std::ops::Range;
 use tsumugi_conformance::Seeded;
@@ -48,8 +48,8 @@ struct Ult {
 /// the first wrong element.
 pub fn play(rt: &Runtime, plan: Plan) -> Result<u64, Error> {
     let Plan { seed, ults, steps, directory } = plan;
-    let dealt = Dealt { page_len: PAGE_LEN, known: 3, directory, ..Dealt::default() };
-    let array = rt.array_by::<u64>(LEN, dealt)?;
+    let options = ArrayOptions::new().page_len(PAGE_LEN).known(3).directory(directory);
+    let array = options.create::<u64>(rt, LEN)?;
     let words = rt.share::<u64>(1)?;
     let (clock, size) = (words.at(Rank(0), 0), rt.size());
     let rank = u64::from(rt.rank().0);
@@ -205,7 +205,7 @@ fn is_whole(events: &[Event]) -> Result<(), String> {
 /// The events of all ranks, by element, for the elements that this rank checks; the other
 /// lists are empty. Collective.
 fn elements(rt: &Runtime, noted: &[(usize, Event)]) -> Result<Vec<Vec<Event>>, Error> {
-    let counts = rt.gather(noted.len() as u64)?;
+    let counts = rt.allgather(noted.len() as u64)?;
     let most = counts.iter().max().copied().unwrap_or(0) as usize;
     let words = rt.share::<u64>(most.max(1) * WORDS)?;
     let own: Vec<u64> = noted

@@ -1,12 +1,12 @@
 //! Gather and scatter: accesses by lists of indices.
 
-use tsumugi::array::{ArrayError, Dealt};
+use tsumugi::array::{ArrayError, ArrayOptions};
 use tsumugi::{Error, Runtime};
 
 /// Each rank writes elements all over the array by a list of indices in no order, and
 /// reads elements that other ranks have written.
 pub fn play(rt: &Runtime) -> Result<(), Error> {
-    let array = rt.array_by::<u32>(LEN, Dealt { page_len: 3, known: 5, ..Dealt::default() })?;
+    let array = ArrayOptions::new().page_len(3).known(5).create::<u32>(rt, LEN)?;
     let (rank, size) = (rt.rank().0 as usize, rt.size() as usize);
     // The stride is prime to the length, so each element comes once.
     let all = (0..LEN).map(|at| at * 37 % LEN);

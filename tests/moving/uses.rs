@@ -1,6 +1,6 @@
 //! Pages that move to the ranks that use them most, and back.
 
-use tsumugi::array::{Dealt, Distribution};
+use tsumugi::array::{ArrayOptions, Distribution};
 use tsumugi::{Error, Rank, Runtime};
 
 /// Each page is used most by the rank after its first owner, and moves there; then one
@@ -8,9 +8,9 @@ use tsumugi::{Error, Rank, Runtime};
 /// values. Collective.
 pub fn play(rt: &Runtime) -> Result<(), Error> {
     for first in [Distribution::Block, Distribution::Cyclic] {
-        let dealt = Dealt { page_len: PAGE_LEN, first, ..Dealt::default() };
+        let options = ArrayOptions::new().page_len(PAGE_LEN).distribution(first);
         let pages = 4 * rt.size() as usize;
-        let array = rt.array_by::<u64>(pages * PAGE_LEN, dealt)?;
+        let array = options.create::<u64>(rt, pages * PAGE_LEN)?;
         let uses = array.uses()?;
         let starts = || (0..pages).map(|page| page * PAGE_LEN);
         let next = |rank: Rank| Rank((rank.0 + 1) % rt.size());

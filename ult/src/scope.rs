@@ -208,20 +208,27 @@ impl<'scope, 'env> Scope<'scope, 'env> {
         F: FnOnce() -> T + Send + 'scope,
         T: Send + 'scope,
     {
-        self.spawn_with(Builder::new(), f)
+        Builder::new().spawn_scoped(self, f)
     }
+}
 
-    /// As [`spawn`](Self::spawn), with the options of a builder.
+impl Builder {
+    /// As [`Scope::spawn`], with these options.
     ///
     /// # Panics
     ///
-    /// As [`spawn`](Self::spawn).
-    pub fn spawn_with<T, F>(&'scope self, builder: Builder, f: F) -> ScopedJoinHandle<'scope, T>
+    /// As [`Scope::spawn`]; if there is no stack of the requested size, or if the ULT is
+    /// pinned to a worker that does not exist.
+    pub fn spawn_scoped<'scope, T, F>(
+        self,
+        scope: &'scope Scope<'scope, '_>,
+        f: F,
+    ) -> ScopedJoinHandle<'scope, T>
     where
         F: FnOnce() -> T + Send + 'scope,
         T: Send + 'scope,
     {
-        let panics = &self.panics;
+        let panics = &scope.panics;
         let body = move || {
             let outcome = catch(f).map_err(JoinError::of_panic);
             if outcome.is_err() {
@@ -229,20 +236,20 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             }
             outcome
         };
-        let shared = match self.host {
+        let shared = match scope.host {
             // SAFETY: the scheduler stays until the scope has ended.
             Host::On(shared) => unsafe { shared.as_ref() },
             Host::Ended => panic!("spawn: the scheduler has ended"),
             Host::None => panic!("scope: the calling thread is not a ULT: use Spawner::scope"),
         };
         // First an entry for the ULT: after the ULT has started, nothing may fail.
-        let index = self.members.list.lock().reserve();
+        let index = scope.members.list.lock().reserve();
         // SAFETY: the scope ends after the ULT has, and after its result is dropped
         // or taken. If the ULT is cut off, so is the ULT that has the scope, and then
         // the scope never ends.
-        let handle = unsafe { builder.spawn_unbounded(shared, body) };
-        self.members.list.lock().members[index] = Member::Kept(handle.into_slot());
-        ScopedJoinHandle { members: &self.members, panics, index, result: PhantomData }
+        let handle = unsafe { self.spawn_unbounded(shared, body) };
+        scope.members.list.lock().members[index] = Member::Kept(handle.into_slot());
+        ScopedJoinHandle { members: &scope.members, panics, index, result: PhantomData }
     }
 }
 
@@ -258,7 +265,7 @@ impl<T> ScopedJoinHandle<'_, T> {
         assert_may_block("join");
         self.look(JoinHandle::assert_may_wait);
         let slot = self.members.take(self.index);
-        // SAFETY: the slot stands for the handle that `spawn_with` had.
+        // SAFETY: the slot stands for the handle that `spawn_scoped` had.
         let handle = unsafe { JoinHandle::<UltOutcome<T>>::from_slot(slot) };
         // The ULT catches each panic of its function, and counts it: an error here says
         // that the ULT was cut off.

@@ -61,14 +61,14 @@ fn a_writer_that_gives_up_lets_the_readers_behind_it_in() {
                     yield_now();
                 }
                 // The writer waits: the reader queues behind it.
-                drop(lock.read_for(LONG).expect("let in when the writer gave up"));
+                drop(lock.read_timeout(LONG).expect("let in when the writer gave up"));
                 let_in.store(true, Ordering::Release);
             })
         };
         latch.count_down(1);
         // This ULT may have had no turn while the writer waited.
         while !let_in.load(Ordering::Acquire) {
-            assert!(lock.write_for(Duration::from_millis(30)).is_none());
+            assert!(lock.write_timeout(Duration::from_millis(30)).is_none());
         }
         behind.join();
         drop(held);
@@ -84,9 +84,9 @@ fn timed_calls_give_up_and_leave_nothing_behind() {
         let guard = mutex.lock();
         assert!(mutex.try_lock().is_none());
         assert!(mutex.try_lock().is_none(), "a refusal must not unlock");
-        assert!(mutex.lock_for(SHORT).is_none());
+        assert!(mutex.lock_timeout(SHORT).is_none());
         drop(guard);
-        assert!(mutex.lock_for(SHORT).is_some());
+        assert!(mutex.lock_timeout(SHORT).is_some());
         assert!(mutex.try_lock().is_some());
 
         let (condvar, mut guard) = (Condvar::new(), mutex.lock());
@@ -95,7 +95,7 @@ fn timed_calls_give_up_and_leave_nothing_behind() {
         drop(guard);
 
         let none = Semaphore::new(1);
-        assert!(!none.acquire_for(2, SHORT));
+        assert!(!none.acquire_timeout(2, SHORT));
         assert!(none.try_acquire(1), "no waiter is in front");
 
         let barrier = Barrier::new(2);
@@ -128,7 +128,7 @@ fn permits_go_to_the_first_waiter_and_none_is_lost() {
             move || {
                 for round in 0..200usize {
                     let wanted = 1 + (n + round) % 2;
-                    if round % 7 == 0 && !room.acquire_for(wanted, Duration::from_micros(50)) {
+                    if round % 7 == 0 && !room.acquire_timeout(wanted, Duration::from_micros(50)) {
                         continue;
                     } else if round % 7 != 0 {
                         room.acquire(wanted);
@@ -155,11 +155,11 @@ fn a_waiter_that_gives_up_lets_the_next_one_in() {
         let (first, over) = (room.clone(), is_over.clone());
         let in_the_way = party.spawn(move || {
             while !over.load(Ordering::Relaxed) {
-                assert!(!first.acquire_for(2, Duration::from_micros(200)));
+                assert!(!first.acquire_timeout(2, Duration::from_micros(200)));
             }
         });
         for round in 0..100 {
-            assert!(room.acquire_for(1, LONG), "round {round}");
+            assert!(room.acquire_timeout(1, LONG), "round {round}");
             room.release(1);
             yield_now();
         }

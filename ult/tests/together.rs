@@ -78,7 +78,7 @@ fn each_kind(spawners: &[Spawner]) {
         let wait = move |limited| {
             came.fetch_add(1, Ordering::Relaxed);
             if limited {
-                assert!(theirs.0.wait_timeout(LONG) && theirs.1.acquire_for(1, LONG));
+                assert!(theirs.0.wait_timeout(LONG) && theirs.1.acquire_timeout(1, LONG));
             } else {
                 theirs.0.wait();
                 theirs.1.acquire(1);

@@ -12,7 +12,7 @@
 
 use crate::{Words, main};
 use std::time::{Duration, Instant};
-use tsumugi::array::Dealt;
+use tsumugi::array::ArrayOptions;
 use tsumugi::{Error, GlobalArray, Rank, Runtime};
 
 /// The size of a run.
@@ -61,8 +61,7 @@ pub fn play(rt: &Runtime, plan: Plan) -> Result<Duration, Error> {
     let words = 1usize << plan.log_words;
     // A rank accesses all pages, so its location cache has room for all of them.
     let known = words.div_ceil(PAGE_LEN) as u32;
-    let table =
-        rt.array_by::<u64>(words, Dealt { page_len: PAGE_LEN, known, ..Dealt::default() })?;
+    let table = ArrayOptions::new().page_len(PAGE_LEN).known(known).create::<u64>(rt, words)?;
     let (size, rank) = (u64::from(rt.size()), u64::from(rt.rank().0));
     let own = part(words as u64, size, rank);
     let first: Vec<u64> = (own.start..own.end).collect();

@@ -30,7 +30,7 @@ use crate::{Words, main};
 use block::{Block, Side, seen};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use tsumugi::array::Dealt;
+use tsumugi::array::ArrayOptions;
 use tsumugi::{Error, GlobalArray, Rank, Runtime};
 use tsumugi_core::sync::{AtomicU64, Ordering};
 
@@ -214,8 +214,8 @@ impl Mesh {
     /// A mesh without content. Collective.
     fn new(rt: &Runtime, plan: Plan) -> Result<Self, Error> {
         let (count, page_len) = (plan.shape.count(), page_len(&plan.shape));
-        let dealt = Dealt { page_len, ..Dealt::default() };
-        let pages = rt.array_by::<f64>(count * page_len, dealt)?;
+        let options = ArrayOptions::new().page_len(page_len);
+        let pages = options.create::<f64>(rt, count * page_len)?;
         let levels = rt.array::<u32>(count)?;
         let owners = (0..count).map(|block| pages.owner(block * page_len));
         let owners = owners.collect::<Result<Vec<_>, _>>()?;

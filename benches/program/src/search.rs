@@ -15,7 +15,7 @@
 use crate::{Words, main};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tsumugi::array::Dealt;
+use tsumugi::array::ArrayOptions;
 use tsumugi::{Error, GlobalArray, Rank, Runtime};
 use tsumugi_core::random;
 
@@ -134,8 +134,8 @@ impl Search {
         let pages = rt.sum(u64::from(pages))? as usize;
         // A rank caches the places of all pages; a missing place costs one read.
         let known = (pages.max(1)) as u32;
-        let dealt = Dealt { page_len: PAGE_LEN, known, ..Dealt::default() };
-        let rows = rt.array_by::<u32>(pages.max(1) * PAGE_LEN, dealt)?;
+        let options = ArrayOptions::new().page_len(PAGE_LEN).known(known);
+        let rows = options.create::<u32>(rt, pages.max(1) * PAGE_LEN)?;
         let levels = rt.array::<u32>(vertices as usize)?;
         let mut words = vec![0u64; vertices as usize];
         index.get_slice(0, &mut words)?;

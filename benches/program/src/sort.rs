@@ -85,7 +85,7 @@ pub fn play(rt: &Runtime, plan: Plan) -> Result<Outcome, Error> {
     rt.barrier()?;
     let time = start.elapsed();
     check(rt, &given, &sorted, range.clone())?;
-    let counts = rt.gather(range.len() as u64)?;
+    let counts = rt.allgather(range.len() as u64)?;
     let keys_max = counts.into_iter().max().unwrap_or(0);
     Ok(Outcome { time, moved: rt.sum(moved)?, keys_max })
 }

@@ -6,7 +6,7 @@
 //! | leaves a function | [`Completions::try_begin_callback`] | returns |
 //! | leaves a value, in the slot | [`Completions::try_begin_owned`] | returns |
 //! | looks | [`Completions::try_begin`] | [`Ticket::try_finish`] now and then |
-//! | sleeps | [`Completions::try_begin`] | [`Ticket::wait`], [`Ticket::wait_for`] |
+//! | sleeps | [`Completions::try_begin`] | [`Ticket::wait`], [`Ticket::wait_timeout`] |
 //! | awaits | [`Completions::try_begin`] | `ticket.await` |
 //!
 //! There is one slot for each tag. The requester fills the slot and posts the

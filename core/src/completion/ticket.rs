@@ -137,7 +137,7 @@ impl<'t, B: Send + 'static> Ticket<'t, B> {
     /// [`why`](Overdue::why) is [`Interrupted::TimedOut`] after `limit`, or
     /// [`Interrupted::Cancelled`] if the caller was cancelled. The operation goes on; the
     /// caller may wait for the returned ticket again, or drop it.
-    pub fn wait_for(
+    pub fn wait_timeout(
         self,
         wait: &dyn WaitFor,
         limit: Duration,

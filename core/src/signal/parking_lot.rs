@@ -172,7 +172,7 @@ impl Waiters {
     /// # Errors
     ///
     /// Those of [`wait`](Self::wait).
-    pub fn wait_for(
+    pub fn wait_timeout(
         &self,
         parking_lot: &ParkingLot,
         word: &AtomicU64,

@@ -198,7 +198,7 @@ fn a_sleeper_with_a_limit_wins_or_keeps_its_ticket() {
         let ticket = view.try_begin(0, Box::new(5)).unwrap();
         let (polling, tag) = (shared.clone(), ticket.tag());
         let poller = thread::spawn(move || polling.table.view().complete(tag, Ok(3)));
-        let outcome = match ticket.wait_for(&Threads, Duration::ZERO) {
+        let outcome = match ticket.wait_timeout(&Threads, Duration::ZERO) {
             Ok(outcome) => outcome,
             Err(overdue) => overdue.ticket.wait(&Threads),
         };

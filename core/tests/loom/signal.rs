@@ -121,7 +121,7 @@ fn a_waiter_with_a_limit_gives_up_or_is_woken() {
                 worker.waiters.drain(&worker.parking_lot);
             }
         });
-        let waited = shared.waiters.wait_for(
+        let waited = shared.waiters.wait_timeout(
             &shared.parking_lot,
             &shared.word,
             Until::Equal(2),
@@ -143,7 +143,7 @@ fn a_signal_within_the_limit_is_reported() {
         let until = Until::Equal(1);
         let limit = Duration::from_secs(1);
         let waited =
-            shared.waiters.wait_for(&shared.parking_lot, &shared.word, until, &Threads, limit);
+            shared.waiters.wait_timeout(&shared.parking_lot, &shared.word, until, &Threads, limit);
         assert!(matches!(waited, Ok(Some(1) | None)), "{waited:?}");
         notifier.join().unwrap();
         assert_eq!(shared.wait(until), Ok(1));

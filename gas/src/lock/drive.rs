@@ -195,7 +195,7 @@ pub fn try_lock(
 /// [`AddrError::PeerLost`] if a rank has died that the claim needs, or any rank while
 /// the claim waits; another [`AddrError`] if the words of the lock or of a node are out
 /// of reach. The node must not be used until the next epoch.
-pub fn lock_within(
+pub fn lock_timeout(
     means: &impl LockDriver,
     lock: &Lock,
     mode: LockMode,

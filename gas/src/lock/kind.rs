@@ -1,7 +1,7 @@
 //! The kinds of locks, and the modes in which a claim uses a lock.
 
 /// Which claims wait for which.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum LockKind {
     /// Each claim waits for all others, first come, first served.
     Mutex,
@@ -10,6 +10,7 @@ pub enum LockKind {
     Readers,
     /// Phases: a reader waits for one writer at most, a writer for the readers that
     /// came before it and for the writers before it.
+    #[default]
     Neutral,
     /// A writer that waits behind another has the lock before any reader.
     /// Readers may starve.

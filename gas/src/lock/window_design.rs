@@ -11,7 +11,7 @@
 //! | | `Global` (`global`) | `TwoLevel` (`two_level`) |
 //! |---|---|---|
 //! | of | paper 4 of docs/papers.md, which has one lock for each window | foMPI, to which paper 4 compares |
-//! | selected by | `Design::Global` of `Runtime::window_by` | `Design::TwoLevel` of the same |
+//! | selected by | `Design::Global` of `WindowOptions::design` | `Design::TwoLevel` of the same |
 //! | explored by | `gas/tests/lock/accesses.rs`, `gas/tests/lock/holds.rs` | the same |
 //! | run by | `tests/window.rs`; `tests/job/locks.rs` | the same |
 //! | measured by | `tsumugi bench lock`, rows of `algorithm=global` | the same, `algorithm=two_level` |

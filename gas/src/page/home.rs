@@ -6,9 +6,10 @@ use core::ops::Range;
 use tsumugi_core::mem::Rank;
 
 /// How pages are distributed to ranks at first.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub enum Distribution {
     /// Contiguous runs of pages: rank 0 has the first run.
+    #[default]
     Block,
     /// One page after the other, rank by rank.
     Cyclic,

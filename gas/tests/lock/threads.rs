@@ -153,7 +153,7 @@ fn all_writes_count(kind: LockKind) {
                         }
                         _ => {
                             let node = take(&mut pool, state);
-                            Some(drive::lock_within(&own, &lock, mode, Duration::ZERO, node))
+                            Some(drive::lock_timeout(&own, &lock, mode, Duration::ZERO, node))
                         }
                     };
                     let held = match asked.transpose().expect("no rank dies") {

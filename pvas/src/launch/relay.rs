@@ -21,7 +21,7 @@ pub struct Relay {
     words: Sender<RelayWord>,
     /// Wakes the thread; `None` at the end.
     bell: Option<PipeWriter>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<JoinHandle<bool>>,
 }
 
 /// What the launcher requests of the thread.
@@ -75,6 +75,18 @@ impl Relay {
         self.send(RelayWord::Say(line.into()));
     }
 
+    /// Passes on what is left. Returns whether all output was written; if not, the reason is
+    /// on standard error. Output whose reader has gone away counts as written.
+    pub fn end(mut self) -> bool {
+        self.finish()
+    }
+
+    fn finish(&mut self) -> bool {
+        self.bell = None;
+        let ended = self.thread.take().map(JoinHandle::join);
+        ended.is_none_or(|ended| ended.unwrap_or(false))
+    }
+
     /// From now on drops the lines in which other ranks only say that a rank has died.
     pub(super) fn expect_followers(&self, cause: Rank) {
         self.send(RelayWord::Expect(cause));
@@ -89,13 +101,13 @@ impl Relay {
 
 impl Drop for Relay {
     fn drop(&mut self) {
-        self.bell = None;
-        let _ = self.thread.take().map(JoinHandle::join);
+        self.finish();
     }
 }
 
 impl RelayLoop {
-    fn run(mut self) {
+    /// Returns whether all output was written.
+    fn run(mut self) -> bool {
         while let Ok(ready) = self.wait() {
             let is_told = ready.first() == Some(&true);
             if ready.iter().all(|ready| !ready) {
@@ -127,6 +139,12 @@ impl RelayLoop {
         for (at, lines) in self.lines.iter_mut().enumerate() {
             lines.close(at, &mut self.output, &mut self.followers);
         }
+        if let Some((stream, errno)) = self.output.failed() {
+            let error = io::Error::from_raw_os_error(errno);
+            let line = format!("tsumugi: {stream} cannot be written, output is lost: {error}\n");
+            self.output.write(Stream::Err, self.lines.len(), line.as_bytes());
+        }
+        self.output.failed().is_none()
     }
 
     /// Takes the launcher's words. Returns what is to be written, and whether these are

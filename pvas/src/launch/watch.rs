@@ -59,9 +59,10 @@ impl LaunchedJob {
             line.into_iter().for_each(|line| watch.say(line));
         }
         // What the ranks have written last.
-        drop(watch.relay.take());
+        let is_output_lost = !watch.relay.take().is_none_or(Relay::end);
         self.is_over = true;
-        Ok(JobOutcome { failure: watch.failure, is_out_of_time: watch.is_out_of_time })
+        let JobWatch { failure, is_out_of_time, .. } = watch;
+        Ok(JobOutcome { failure, is_out_of_time, is_output_lost })
     }
 }
 

@@ -102,6 +102,9 @@ impl fmt::Display for ArrayError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Addr(error) => error.fmt(f),
+            Self::OutOfRange { index, count: 1, len } => {
+                write!(f, "element {index} does not exist: the array has {len} elements")
+            }
             Self::OutOfRange { index, count, len } => {
                 write!(f, "{count} elements from index {index} on do not fit in an array of {len}")
             }
@@ -126,7 +129,7 @@ impl fmt::Display for ArrayError {
             Self::NoCopies { bytes } => write!(
                 f,
                 "all {bytes} bytes for copies are checked out: drop a checkout, or set a larger \
-                 Dealt::cached_bytes"
+                 ArrayOptions::cached_bytes"
             ),
             Self::NoAddresses { bytes } => write!(
                 f,
@@ -155,7 +158,7 @@ impl fmt::Display for ArrayError {
             Self::Full { room } => write!(
                 f,
                 "the rank to which the page was to go has no room: it can own {room} pages \
-                 (Dealt::room)"
+                 (ArrayOptions::room)"
             ),
         }
     }

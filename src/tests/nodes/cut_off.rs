@@ -38,7 +38,7 @@ fn an_operation_of_a_ult_that_was_cut_off_keeps_no_place() {
     run(&[1, 2], None, |rt, weather| {
         let global = rt.global()?;
         let words = global.expose::<u64>(1)?;
-        let all = rt.gather(words.at(0).addr().to_bits())?;
+        let all = rt.allgather(words.at(0).addr().to_bits())?;
         let at = |rank: usize| GlobalPtr::<u64>::new(GlobalAddr::from_bits(all[rank]));
         if rt.rank() == Rank(0) {
             let driver = weather.nodes[0].global().expect("the global memory is open");

@@ -2,7 +2,7 @@
 //! that it was made under can arrive in either order (hazard M8).
 
 use super::run;
-use crate::window::Design;
+use crate::window::{Design, WindowOptions};
 use crate::{Error, Rank, Runtime};
 use std::sync::{Arc, OnceLock};
 use tsumugi_core::sync::with_mutant;
@@ -39,7 +39,7 @@ fn first_wrong(stalls: bool, seeds: u64) -> Option<(u64, u64)> {
 
 /// The value of a counter after both ranks have incremented it under holds of one target.
 fn counted(rt: &Runtime, design: Design) -> Result<u64, Error> {
-    let window = rt.window_by::<u64>(design, WORDS)?;
+    let window = WindowOptions::new().design(design).create::<u64>(rt, WORDS)?;
     for _ in 0..ROUNDS {
         let held = window.exclusive(Rank(1))?;
         let before = window.get(Rank(1), WORDS - 1)?;
@@ -57,7 +57,7 @@ fn counted(rt: &Runtime, design: Design) -> Result<u64, Error> {
 /// How often a rank did not find the value that another rank had put under a hold, after
 /// a barrier that followed the release.
 fn stale(rt: &Runtime, design: Design, all: bool) -> Result<u64, Error> {
-    let window = rt.window_by::<u64>(design, WORDS)?;
+    let window = WindowOptions::new().design(design).create::<u64>(rt, WORDS)?;
     let other = Rank(1 - rt.rank().0);
     let mut stale = 0;
     for round in 1..=u64::from(ROUNDS) {

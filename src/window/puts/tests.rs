@@ -5,7 +5,7 @@
 
 use super::*;
 use crate::window::inner::WindowInner;
-use crate::window::{Design, Window, WindowError};
+use crate::window::{Design, Window, WindowError, WindowOptions};
 use crate::{Config, Error};
 use tsumugi_core::mem::RemoteAddr;
 use tsumugi_core::sync::{AtomicBool, Ordering};
@@ -28,7 +28,7 @@ impl Puts {
 /// Runs `main` as rank 0 of two, with a window that treats its puts as far.
 fn on_two_nodes(design: Design, main: impl Fn(Window<u64>) -> Result<(), Error> + Sync) {
     let ended = Config::default().run_ranks(2, |rt| {
-        let mut window = rt.window_by::<u64>(design, 1)?;
+        let mut window = WindowOptions::new().design(design).create::<u64>(rt, 1)?;
         if rt.rank() == Rank(0) {
             inner(&mut window).puts = Arc::new(Puts::new(true));
             main(window)?;

@@ -239,7 +239,7 @@ fn shared_lock_for_a_cut_off_ult() {
                 cut_off(3, move || drop(theirs.read()));
                 let theirs = lock.clone();
                 let long = Duration::from_secs(1000);
-                cut_off(3, move || drop(theirs.lock_within(LockMode::Exclusive, long)));
+                cut_off(3, move || drop(theirs.lock_timeout(LockMode::Exclusive, long)));
                 held.release()?;
                 drop(lock.write()?);
             }
@@ -289,7 +289,7 @@ fn cut_off_at_work(lock: &SharedLock, round: u32) {
                 drop(match turn % 4 {
                     0 => lock.write().map(Some),
                     1 => lock.read().map(Some),
-                    2 => lock.lock_within(LockMode::Exclusive, limit),
+                    2 => lock.lock_timeout(LockMode::Exclusive, limit),
                     _ => lock.try_lock(LockMode::Shared),
                 });
                 taken.fetch_add(1, Ordering::Relaxed);

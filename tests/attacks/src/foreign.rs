@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
-use tsumugi::array::{Dealt, Distribution, PageId};
+use tsumugi::array::{ArrayOptions, Distribution, PageId};
 use tsumugi::boot::Given;
 use tsumugi::global::SegmentSource;
 use tsumugi::{
@@ -221,18 +221,16 @@ fn handlers_set_when_a_job_ends() {
 }
 
 fn pages_for_ranks_that_do_not_exist() {
-    let by = |first: fn(PageId) -> Rank| Dealt {
-        first: Distribution::By(first),
-        page_len: 100,
-        ..Dealt::default()
+    let by = |first: fn(PageId) -> Rank| {
+        ArrayOptions::new().distribution(Distribution::By(first)).page_len(100)
     };
     let ran = tsumugi::run_ranks(2, |rt| {
-        let refused = rt.array_by::<u64>(500, by(|page| Rank(if page.0 < 3 { 1 } else { 99 })));
+        let refused = by(|page| Rank(if page.0 < 3 { 1 } else { 99 })).create::<u64>(rt, 500);
         let told = refused.map(drop).unwrap_err().to_string();
         for part in ["page 3", "rank 99", "2 ranks"] {
             assert!(told.contains(part), "{told:?} has no {part:?}");
         }
-        let array = rt.array_by::<u64>(500, by(|page| Rank(page.0 as u32 % 2)))?;
+        let array = by(|page| Rank(page.0 as u32 % 2)).create::<u64>(rt, 500)?;
         assert_eq!(array.get(499)?, 0);
         rt.barrier()
     });

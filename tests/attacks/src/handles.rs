@@ -66,7 +66,7 @@ fn calls_after_the_end() {
     for rt in kept.into_inner().unwrap() {
         for to in rt.ranks() {
             for bytes in [&[1][..], &[1; 5000]] {
-                is_ended(rt.call_within(to, 1, bytes, Duration::from_millis(100)));
+                is_ended(rt.call_timeout(to, 1, bytes, Duration::from_millis(100)));
                 is_ended(rt.call(to, 2, bytes));
                 is_ended(rt.cast(to, 2, bytes).map(|()| Vec::new()));
             }
@@ -226,7 +226,7 @@ fn forged_addresses() {
             refused += u32::from(word.is_err());
             assert!(word.is_err() || word? >> 8 != buf[0] >> 8, "a buffer is read under {key:?}");
             let _ = rt.get_slice(at, &mut into);
-            let _ = rt.wait_until_within(at, Until::NotEqual(0), Duration::ZERO);
+            let _ = rt.wait_until_timeout(at, Until::NotEqual(0), Duration::ZERO);
         }
         assert!(refused > 1000, "{refused} are refused");
         rt.barrier()
@@ -248,7 +248,7 @@ fn forged_global_addresses() {
             let _ = global.copy(block.at(0), at, (drawn >> 50) as usize);
             let _ = global.local(at, (drawn >> 40) as usize);
             let _ = global.index(at, drawn as i64);
-            let _ = global.wait_until_within(at, Until::NotEqual(0), Duration::ZERO);
+            let _ = global.wait_until_timeout(at, Until::NotEqual(0), Duration::ZERO);
         }
         rt.barrier()
     });

@@ -40,7 +40,7 @@ fn forge_words_of_a_gather() {
                 assert!(matches!(put, Err(AddrError::StaleKey { .. })), "{addr}: {put:?}");
             }
         }
-        rt.gather(u64::from(rt.rank().0) + 40)
+        rt.allgather(u64::from(rt.rank().0) + 40)
     });
     assert_eq!(gathered.expect("both ranks end"), [[40, 41], [40, 41]]);
 }

@@ -160,7 +160,7 @@ fn handlers_that_block() {
                 [0u8; 0]
             });
         };
-        block(1, |rt| _ = rt.call_within(rt.rank(), 9, &[1], Duration::from_millis(300)));
+        block(1, |rt| _ = rt.call_timeout(rt.rank(), 9, &[1], Duration::from_millis(300)));
         block(2, |rt| _ = rt.call(rt.rank(), 9, &[1]));
         block(3, |rt| _ = rt.call(rt.rank(), 9, &[1; 5000]));
         block(4, |rt| _ = rt.barrier());
@@ -191,7 +191,7 @@ fn handlers_that_block() {
         for id in [1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 14] {
             let answer = rt.call(Rank(1 - own.0), id, &[]);
             assert!(matches!(answer, Err(Error::Call(CallError::Failed))), "{id}: {answer:?}");
-            let answer = rt.call_within(own, id, &[], limit * 100);
+            let answer = rt.call_timeout(own, id, &[], limit * 100);
             assert!(matches!(answer, Err(Error::Call(CallError::Failed))), "{id}: {answer:?}");
         }
         // The job still works.

@@ -202,7 +202,7 @@ fn collectives_of_any_word() {
     all_ways(|rt| {
         for word in [0, 1, u64::from(u32::MAX), 1 << 63, u64::MAX - 1, u64::MAX] {
             let own = word.wrapping_add(u64::from(rt.rank().0));
-            assert_eq!(rt.gather(own)?, [word, word.wrapping_add(1)]);
+            assert_eq!(rt.allgather(own)?, [word, word.wrapping_add(1)]);
             assert_eq!(rt.sum(own)?, word.wrapping_mul(2).wrapping_add(1));
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use crate::Attack;
 use std::fmt::Debug;
-use tsumugi::array::{Dealt, Distribution};
+use tsumugi::array::{ArrayOptions, Distribution};
 use tsumugi::{
     AddrError, Buffer, Busy, Config, Error, MessageError, Outcome, Path, Plain, Rank, Runtime,
     Source,
@@ -203,7 +203,7 @@ fn in_arrays<T: Plain + PartialEq + Debug>(
     make: impl Fn(usize) -> T + Copy,
 ) -> Result<(), Error> {
     for page_len in [0, 1, 7] {
-        let array = rt.array_by::<T>(21, Dealt { page_len, ..Dealt::default() })?;
+        let array = ArrayOptions::new().page_len(page_len).create::<T>(rt, 21)?;
         let given = values(21, |n| make(n + 1));
         if rt.rank() == Rank(0) {
             array.put_slice(0, &given)?;
@@ -240,8 +240,9 @@ fn more_than_there_can_be() {
             refused("array", rt.array::<u64>(count).err());
             for page_len in [1, 1 << 20, 1 << 37, 1 << 61, usize::MAX] {
                 for first in [Distribution::Block, Distribution::Cyclic] {
-                    let dealt = Dealt { page_len, first, room: 4, known: 4, ..Dealt::default() };
-                    let array = rt.array_by::<u64>(count, dealt);
+                    let options =
+                        ArrayOptions::new().page_len(page_len).distribution(first).room(4).known(4);
+                    let array = options.create::<u64>(rt, count);
                     // An array with few frames can be made if no page is used. Its last
                     // element has no frame.
                     if let Ok(array) = array {

@@ -19,10 +19,16 @@
 //! caller overtakes it. Nothing is poisoned: a panic that unwinds out of a
 //! critical section only unlocks.
 //!
-//! Every call that may wait has a form with a time limit (`_for`, `_timeout`) and
-//! one with a [`Limit`](crate::Limit) (`_within`), which may also be
-//! [`CANCELLABLE`](crate::Limit::CANCELLABLE). A call that gives up has changed
-//! nothing. The `try_` forms never wait.
+//! The end of a name says how long the call may wait:
+//!
+//! | form | waits |
+//! |---|---|
+//! | `lock` | until it has the lock |
+//! | `try_lock` | never |
+//! | `lock_timeout` | for a [`Duration`](core::time::Duration) at most |
+//! | `lock_within` | within a [`Limit`](crate::Limit): a point in time, a cancellation, or both |
+//!
+//! A call that gives up has changed nothing.
 //!
 //! Progress: an uncontended lock or unlock is one compare-and-swap at most;
 //! everything else is blocking.

@@ -120,11 +120,11 @@ impl<T: ?Sized> Mutex<T> {
     ///
     /// let mutex = Mutex::new(7);
     /// let held = mutex.lock();
-    /// assert!(mutex.lock_for(Duration::from_millis(1)).is_none());
+    /// assert!(mutex.lock_timeout(Duration::from_millis(1)).is_none());
     /// drop(held);
-    /// assert_eq!(*mutex.lock_for(Duration::from_millis(1)).unwrap(), 7);
+    /// assert_eq!(*mutex.lock_timeout(Duration::from_millis(1)).unwrap(), 7);
     /// ```
-    pub fn lock_for(&self, limit: Duration) -> Option<MutexGuard<'_, T>> {
+    pub fn lock_timeout(&self, limit: Duration) -> Option<MutexGuard<'_, T>> {
         self.lock_within(limit).ok()
     }
 

@@ -103,7 +103,7 @@ impl<T: ?Sized> RwLock<T> {
     }
 
     /// Does what [`read`](Self::read) does, for at most `limit`.
-    pub fn read_for(&self, limit: Duration) -> Option<ReadGuard<'_, T>> {
+    pub fn read_timeout(&self, limit: Duration) -> Option<ReadGuard<'_, T>> {
         self.read_within(limit).ok()
     }
 
@@ -135,7 +135,7 @@ impl<T: ?Sized> RwLock<T> {
     }
 
     /// Does what [`write`](Self::write) does, for at most `limit`.
-    pub fn write_for(&self, limit: Duration) -> Option<WriteGuard<'_, T>> {
+    pub fn write_timeout(&self, limit: Duration) -> Option<WriteGuard<'_, T>> {
         self.write_within(limit).ok()
     }
 

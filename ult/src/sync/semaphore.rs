@@ -54,7 +54,7 @@ impl Semaphore {
     }
 
     /// Does what [`acquire`](Self::acquire) does, if that takes at most `limit`.
-    pub fn acquire_for(&self, count: usize, limit: Duration) -> bool {
+    pub fn acquire_timeout(&self, count: usize, limit: Duration) -> bool {
         self.acquire_within(count, limit).is_ok()
     }
 

@@ -156,7 +156,7 @@ impl<C: Send + Sync + 'static> Crew<C> {
             None => yield_now(),
             Some(times) => {
                 let nap = (NAP_MIN * (1 << times.min(8))).min(NAP_MAX);
-                self.idle.acquire_for(1, nap);
+                self.idle.acquire_timeout(1, nap);
             }
         }
     }
@@ -167,7 +167,7 @@ impl<C: Send + Sync + 'static> Crew<C> {
         // Acquire: pairs with the Release subtraction of each ULT.
         while self.loops.load(Ordering::Acquire) > 0 {
             self.idle.release(1);
-            self.gone.acquire_for(1, NAP_MAX);
+            self.gone.acquire_timeout(1, NAP_MAX);
         }
         while self.idle.try_acquire(1) {}
         while self.gone.try_acquire(1) {}

@@ -37,17 +37,17 @@ use super::line::trip_ns;
 use super::measured::{self, budget};
 use super::plot::{Axis, Plot, Point, Series};
 use super::row::Row;
+use super::row_writer::RowWriter;
 use super::sample::{Batch, Budget, Contender};
 use crate::args::MeasureArgs;
 use crate::failure::Failure;
-use crate::progress::ProgressLine;
 use crate::summary::Summary;
 use std::cell::RefCell;
 use std::env;
 use std::hint::black_box;
 use std::ops::Range;
 use std::time::Instant;
-use tsumugi::array::{ArrayError, Dealt, Directory, Read};
+use tsumugi::array::{ArrayError, ArrayOptions, Directory, Read};
 use tsumugi::{Agent, Error, GlobalArray, Rank, Runtime, Shared};
 
 /// Ranks of the job: one measures, the others are the home and the owner of the
@@ -112,13 +112,15 @@ pub fn rank(
         return Err(Failure::Usage(format!("bench gas needs {RANKS} ranks, not {}", rt.size())));
     }
     let sizes = if measure.quick { QUICK_BYTES } else { PAGE_BYTES };
-    let progress = if rt.rank() == Rank(0) { ProgressLine::new() } else { ProgressLine::silent() };
-    progress.stage("page sizes", sizes.len() as u64);
-    let mut rows = Vec::new();
+    let rows = match rt.rank() {
+        Rank(0) => RowWriter::new(measure.json.as_deref(), measure.csv.as_deref())?,
+        _ => RowWriter::silent(),
+    };
+    rows.progress.stage("page sizes", sizes.len() as u64);
     for (step, bytes) in (1..).zip(sizes) {
         let pages = Pages::new(rt, *bytes, &network(rt))?;
         if rt.rank() == Rank(0) {
-            rows.extend(pages.accesses(rt, names, measure)?);
+            rows.write(pages.accesses(rt, names, measure)?)?;
         }
         rt.barrier()?;
         let readers: &[u32] = match names {
@@ -129,13 +131,13 @@ pub fn rank(
         for readers in readers {
             let directories = [Some(&pages.known), pages.by_device.as_ref(), Some(&pages.posted)];
             for array in directories.into_iter().flatten() {
-                rows.extend(pages.relocations(rt, budget(measure), *readers, array)?);
+                rows.write(pages.relocations(rt, budget(measure), *readers, array)?)?;
             }
         }
         rt.barrier()?;
-        progress.at(step);
+        rows.progress.at(step);
     }
-    Ok(rows)
+    rows.end()
 }
 
 impl Pages {
@@ -145,19 +147,19 @@ impl Pages {
         let len = rt.size() as usize * count * page_len;
         // Room for all pages of all ranks, and for those that have just left.
         let room = 2 * RANKS * count as u32;
-        let dealt = Dealt { page_len, room, ..Dealt::default() };
-        let by_device = Dealt { known: 1, directory: Directory::Device, ..dealt };
-        let by_device = rt.array_by(len, by_device)?;
+        let options = ArrayOptions::new().page_len(page_len).room(room);
+        let by_device = options.known(1).directory(Directory::Device);
+        let by_device = by_device.create(rt, len)?;
         let pages = Self {
             network: network.to_owned(),
             bytes,
             count,
             raw: rt.share(count * page_len)?,
-            known: rt.array_by(len, dealt)?,
-            unknown: rt.array_by(len, Dealt { known: 1, ..dealt })?,
+            known: options.create(rt, len)?,
+            unknown: options.known(1).create(rt, len)?,
             by_device: Some(by_device).filter(|array| array.agent() == Agent::Device),
-            copied: rt.array_by(len, dealt)?,
-            posted: rt.array_by(len, Dealt { directory: Directory::Messages, ..dealt })?,
+            copied: options.create(rt, len)?,
+            posted: options.directory(Directory::Messages).create(rt, len)?,
         };
         if rt.rank() == OWNER {
             let all = [&pages.known, &pages.unknown, &pages.copied, &pages.posted];
@@ -315,7 +317,7 @@ impl Pages {
             }
             let goes_on = is_first && (samples.is_empty() || !is_over);
             // Rank 0 decides; the owner has all pages back by then.
-            if rt.gather(goes_on.into())?[0] == 0 {
+            if rt.allgather(goes_on.into())?[0] == 0 {
                 break;
             }
             let before = rt.sum(array.letters())?;

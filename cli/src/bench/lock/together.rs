@@ -5,7 +5,7 @@ use super::rows::{made, params};
 use crate::bench::row::Row;
 use crate::failure::Failure;
 use std::time::{Duration, Instant};
-use tsumugi::window::Design;
+use tsumugi::window::{Design, WindowOptions};
 use tsumugi::{Error, Rank, Runtime, Shared, Window};
 
 /// The ranks of a job and their measurements.
@@ -38,7 +38,7 @@ impl<'r> Together<'r> {
         row("barrier", "counters", &mut || rt.barrier())?;
         let next = Rank((rt.rank().0 + 1) % rt.size());
         for (design, algorithm) in DESIGNS {
-            let window = rt.window_by::<u64>(design, 1)?;
+            let window = WindowOptions::new().design(design).create::<u64>(rt, 1)?;
             row("lock_all", algorithm, &mut || Ok(window.lock_all()?.release()?))?;
             row("exclusive", algorithm, &mut || Ok(window.exclusive(next)?.release()?))?;
         }

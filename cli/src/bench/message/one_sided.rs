@@ -24,7 +24,7 @@ impl Field {
     fn new(rt: &Runtime, bytes: usize) -> Result<Self, Error> {
         let global = rt.global()?;
         let own = global.expose::<u8>(bytes)?;
-        let all = rt.gather(own.at(0).addr().to_bits())?.into_iter();
+        let all = rt.allgather(own.at(0).addr().to_bits())?.into_iter();
         let all = all.map(|bits| GlobalPtr::new(GlobalAddr::from_bits(bits))).collect();
         Ok(Self { global, own, all })
     }

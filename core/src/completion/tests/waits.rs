@@ -147,8 +147,11 @@ fn a_wait_sleeps_once_and_yields_only_while_the_operation_ends() {
     for has_limit in [false, true] {
         let (ticket, script, _) = begin(&table, &[]);
         assert!(script.view.complete(script.tag, Ok(9)));
-        let outcome =
-            if has_limit { ticket.wait_for(&script, LIMIT).unwrap() } else { ticket.wait(&script) };
+        let outcome = if has_limit {
+            ticket.wait_timeout(&script, LIMIT).unwrap()
+        } else {
+            ticket.wait(&script)
+        };
         assert_eq!((outcome.result, script.logged()), (Ok(9), vec![]));
     }
 }
@@ -163,7 +166,7 @@ fn a_wait_with_a_limit_ends_with_the_operation_or_the_limit() {
     ] {
         let table = CompletionTable::new();
         let (ticket, script, _) = begin(&table, &[act]);
-        let outcome = ticket.wait_for(&script, LIMIT).unwrap();
+        let outcome = ticket.wait_timeout(&script, LIMIT).unwrap();
         assert_eq!((outcome.result, script.logged()), (result, log.to_vec()), "{act:?}");
         assert_eq!(table.view().in_flight(), 0);
     }
@@ -173,15 +176,15 @@ fn a_wait_with_a_limit_ends_with_the_operation_or_the_limit() {
 fn an_overdue_operation_continues_and_can_be_waited_for_again() {
     let table = CompletionTable::new();
     let (ticket, script, buffer) = begin(&table, &[Act::Pass, Act::Pass, Act::EndAfter]);
-    let overdue = ticket.wait_for(&script, LIMIT).unwrap_err();
+    let overdue = ticket.wait_timeout(&script, LIMIT).unwrap_err();
     assert_eq!(overdue.why, Interrupted::TimedOut);
     assert_eq!((Arc::strong_count(&buffer), table.view().in_flight()), (2, 1));
-    let overdue = overdue.ticket.wait_for(&script, LIMIT).unwrap_err();
+    let overdue = overdue.ticket.wait_timeout(&script, LIMIT).unwrap_err();
     assert_eq!(overdue.ticket.wait(&script).result, Ok(5));
     assert_eq!(script.logged(), ["sleep for", "sleep for", "sleep"]);
     // Or the ticket is dropped: then the end finds no waiter.
     let (ticket, script, buffer) = begin(&table, &[Act::Pass]);
-    drop(ticket.wait_for(&script, LIMIT).unwrap_err());
+    drop(ticket.wait_timeout(&script, LIMIT).unwrap_err());
     assert!(script.view.complete(script.tag, Ok(1)));
     assert_eq!((Arc::strong_count(&buffer), table.view().in_flight()), (1, 0));
 }

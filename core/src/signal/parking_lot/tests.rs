@@ -118,7 +118,7 @@ fn a_condition_holds_for_the_values_that_it_names() {
             let word = AtomicU64::new(value);
             assert_eq!(waiters.wait(&parking_lot, &word, until, &never), Ok(value));
             assert_eq!(
-                waiters.wait_for(&parking_lot, &word, until, &never, LIMIT),
+                waiters.wait_timeout(&parking_lot, &word, until, &never, LIMIT),
                 Ok(Some(value))
             );
         }
@@ -247,7 +247,7 @@ fn a_death_ends_every_wait() {
     let never = Sleeper::new(|| panic!("a rank is lost"), nothing);
     assert_eq!(waiters.wait(&parking_lot, &word, Until::Equal(1), &never), lost);
     assert_eq!(
-        waiters.wait_for(&parking_lot, &word, Until::Equal(1), &never, LIMIT),
+        waiters.wait_timeout(&parking_lot, &word, Until::Equal(1), &never, LIMIT),
         lost.map(Some)
     );
     assert_eq!(waiters.wait(&parking_lot, &word, Until::Equal(0), &never), Ok(0));
@@ -269,7 +269,7 @@ fn a_waiter_that_times_out_leaves_the_others_waiting() {
     let outer = Sleeper::new(nothing, || {
         for _ in 0..3 {
             let alone = Sleeper::new(nothing, nothing);
-            assert_eq!(waiters.wait_for(&parking_lot, &word, until, &alone, LIMIT), Ok(None));
+            assert_eq!(waiters.wait_timeout(&parking_lot, &word, until, &alone, LIMIT), Ok(None));
             assert_eq!((alone.slept(), waiting(&parking_lot)), (1, 1));
         }
         assert!(change(&parking_lot, &word, 1));
@@ -289,11 +289,11 @@ fn a_change_before_the_limit_is_returned() {
         assert!(change(&parking_lot, &word, 1));
         assert_eq!(waiters.drain(&parking_lot), 1);
     });
-    assert_eq!(waiters.wait_for(&parking_lot, &word, until, &woken, LIMIT), Ok(Some(1)));
+    assert_eq!(waiters.wait_timeout(&parking_lot, &word, until, &woken, LIMIT), Ok(Some(1)));
     // The word was changed, but the waiter was not woken before its limit.
     word.store(0, Ordering::SeqCst);
     let unseen = Sleeper::new(nothing, || word.store(1, Ordering::SeqCst));
-    assert_eq!(waiters.wait_for(&parking_lot, &word, until, &unseen, LIMIT), Ok(Some(1)));
+    assert_eq!(waiters.wait_timeout(&parking_lot, &word, until, &unseen, LIMIT), Ok(Some(1)));
     // The waiter is woken for a change that has been undone: it has still given up.
     let passing = Sleeper::new(nothing, || {
         assert!(change(&parking_lot, &word, 1));
@@ -301,7 +301,7 @@ fn a_change_before_the_limit_is_returned() {
         word.store(0, Ordering::SeqCst);
     });
     word.store(0, Ordering::SeqCst);
-    assert_eq!(waiters.wait_for(&parking_lot, &word, until, &passing, LIMIT), Ok(None));
+    assert_eq!(waiters.wait_timeout(&parking_lot, &word, until, &passing, LIMIT), Ok(None));
     assert_eq!((woken.slept(), unseen.slept(), passing.slept()), (1, 1, 1));
     assert!(waiters.quitting.iter().all(|count| count.load(Ordering::Relaxed) == 0));
     assert_eq!(format!("{parking_lot:?}"), "ParkingLot(0 waiting)");

@@ -99,7 +99,7 @@ fn a_free_lock_is_taken_by_try_and_by_limit() {
                 let (words, own) = (Words::default(), lock_of(kind));
                 let asks = |words: &Words| match is_try {
                     true => try_lock(words, &own, mode, node(0)),
-                    false => lock_within(words, &own, mode, Duration::from_nanos(5), node(0)),
+                    false => lock_timeout(words, &own, mode, Duration::from_nanos(5), node(0)),
                 };
                 let held = asks(&words).unwrap().expect("the lock is free");
                 assert_eq!(held.mode(), mode);
@@ -127,7 +127,7 @@ fn after_its_limit_a_claim_leaves_once() {
     words.finds.borrow_mut().extend(finds.into_iter().chain([reader, 0, reader]));
     words.waits.borrow_mut().extend([None, Some(own.state(NodeState::In))]);
     let limit = Duration::from_nanos(5);
-    let held = lock_within(&words, &lock_of(LockKind::Neutral), LockMode::Exclusive, limit, own);
+    let held = lock_timeout(&words, &lock_of(LockKind::Neutral), LockMode::Exclusive, limit, own);
     assert!(held.is_ok_and(|held| held.is_ok()));
     assert_eq!(*words.limits.borrow(), [Some(limit), None]);
 }

@@ -189,7 +189,7 @@ impl Exchange {
         span: BufferSpan,
         buffers: &CollBuffers,
     ) {
-        let source = Source::Rank(group.rank_of(from));
+        let source = Source::Is(group.rank_of(from));
         let pattern = pattern(group.context(), source, Tags::Is(self.tag));
         let messages = group.service().messages();
         // SAFETY: the caller's promise.

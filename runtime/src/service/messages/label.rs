@@ -9,7 +9,7 @@ pub enum Source {
     /// Any rank.
     Any,
     /// This rank.
-    Rank(Rank),
+    Is(Rank),
 }
 
 /// The tags that a receive takes.
@@ -37,7 +37,7 @@ pub struct Received {
 pub fn pattern(context: u16, source: Source, tags: Tags) -> Pattern<Rank> {
     let source = match source {
         Source::Any => None,
-        Source::Rank(rank) => Some(rank),
+        Source::Is(rank) => Some(rank),
     };
     let tag = match tags {
         Tags::Any => None,
@@ -59,7 +59,7 @@ impl Received {
 
 impl From<Rank> for Source {
     fn from(rank: Rank) -> Self {
-        Self::Rank(rank)
+        Self::Is(rank)
     }
 }
 

@@ -3,23 +3,28 @@
 use tsumugi_gas::page::{Distribution, Homes, PageShape};
 
 /// The options of an array: how it is cut into pages, distributed and found.
-#[derive(Clone, Copy, Debug)]
-pub struct Dealt {
-    /// Which rank has which page at first.
-    pub first: Distribution,
-    /// The number of elements in a page; 0: as many as fit in 4 KiB.
-    pub page_len: usize,
-    /// The number of pages in the location cache of a rank; 0: 1,024, or all pages
-    /// if there are fewer.
-    pub known: u32,
-    /// The number of pages that a rank can own at a time; 0: all of them, if
-    /// necessary. Memory is allocated on first use.
-    pub room: u32,
-    /// Bytes of the pages of which a rank keeps copies for
-    /// [`checkout`](super::GlobalArray::checkout); 0: 16 MiB.
-    pub cached_bytes: usize,
-    /// How ranks find pages.
-    pub directory: Directory,
+///
+/// ```
+/// use tsumugi::array::{ArrayOptions, Distribution};
+///
+/// tsumugi::run_ranks(2, |rt| {
+///     let options = ArrayOptions::new().page_len(8).distribution(Distribution::Cyclic);
+///     let array = options.create::<u64>(rt, 100)?;
+///     assert_eq!((array.page_len(), array.len()), (8, 100));
+///     Ok::<(), tsumugi::Error>(())
+/// })
+/// # .map(drop)
+/// # .unwrap();
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+#[must_use = "the options make no array by themselves"]
+pub struct ArrayOptions {
+    pub(super) distribution: Distribution,
+    page_len: usize,
+    known: u32,
+    room: u32,
+    cached_bytes: usize,
+    pub(super) directory: Directory,
 }
 
 /// How ranks find pages, and agree on which rank moves them.
@@ -70,7 +75,45 @@ pub enum Directory {
     Messages,
 }
 
-impl Dealt {
+impl ArrayOptions {
+    /// The defaults, with which [`Runtime::array`](crate::Runtime::array) makes an array.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets which rank has which page at first; by default [`Distribution::Block`].
+    pub fn distribution(self, distribution: Distribution) -> Self {
+        Self { distribution, ..self }
+    }
+
+    /// Sets the number of elements in a page; 0, the default: as many as fit in 4 KiB.
+    pub fn page_len(self, page_len: usize) -> Self {
+        Self { page_len, ..self }
+    }
+
+    /// Sets the number of pages in the location cache of a rank; 0, the default: 1,024,
+    /// or all pages if there are fewer.
+    pub fn known(self, known: u32) -> Self {
+        Self { known, ..self }
+    }
+
+    /// Sets the number of pages that a rank can own at a time; 0, the default: all of
+    /// them, if necessary. Memory is allocated on first use.
+    pub fn room(self, room: u32) -> Self {
+        Self { room, ..self }
+    }
+
+    /// Sets the bytes of the pages of which a rank keeps copies for
+    /// [`checkout`](super::GlobalArray::checkout); 0, the default: 16 MiB.
+    pub fn cached_bytes(self, cached_bytes: usize) -> Self {
+        Self { cached_bytes, ..self }
+    }
+
+    /// Sets how ranks find pages; by default [`Directory::Atomics`].
+    pub fn directory(self, directory: Directory) -> Self {
+        Self { directory, ..self }
+    }
+
     /// The number of elements in a page, and the shape of an array of `len`
     /// elements of `bytes` each.
     pub(super) fn shape(&self, ranks: u32, len: usize, bytes: usize) -> (usize, PageShape) {
@@ -87,25 +130,12 @@ impl Dealt {
         // A page may come back to a rank before the rank's former frame for it is
         // free again.
         let frames = if self.room == 0 { all.saturating_add(SPARE) } else { self.room };
-        let homes = Homes::new(ranks, pages, self.first);
+        let homes = Homes::new(ranks, pages, self.distribution);
         (page_len, PageShape { homes, page_bytes, slots, frames })
     }
 
     pub(super) fn copies_bytes(&self) -> usize {
         if self.cached_bytes == 0 { CACHED_BYTES } else { self.cached_bytes }
-    }
-}
-
-impl Default for Dealt {
-    fn default() -> Self {
-        Self {
-            first: Distribution::Block,
-            page_len: 0,
-            known: 0,
-            room: 0,
-            cached_bytes: 0,
-            directory: Directory::Atomics,
-        }
     }
 }
 

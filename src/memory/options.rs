@@ -1,0 +1,74 @@
+//! The options of registered memory that peers can reach.
+
+use super::{Exposed, MemoryOwner, RegisteredBlock, Shared};
+use crate::{Agent, Error, Plain, Runtime};
+use std::marker::PhantomData;
+use tsumugi_core::mem::Access;
+
+/// The options of memory that peers can reach: the agent of its atomics.
+///
+/// ```
+/// use tsumugi::{Agent, MemoryOptions, Rank};
+///
+/// tsumugi::run_ranks(2, |rt| {
+///     let counters = MemoryOptions::new().agent(Agent::Device).share::<u64>(rt, 4)?;
+///     // In a job of one node no device can be the agent.
+///     assert_eq!(counters.agent(), Agent::Cpu);
+///     rt.fetch_add(counters.at(Rank(0), 3), 1).map(drop)?;
+///     Ok::<(), tsumugi::Error>(())
+/// })
+/// # .map(drop)
+/// # .unwrap();
+/// ```
+#[derive(Clone, Copy, Debug, Default)]
+#[must_use = "the options make no memory by themselves"]
+pub struct MemoryOptions {
+    agent: Agent,
+}
+
+impl MemoryOptions {
+    /// The defaults, with which [`Runtime::share`] and [`Runtime::expose`] make memory.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the agent that carries out the atomics on the memory; by default
+    /// [`Agent::Cpu`].
+    ///
+    /// With [`Agent::Device`], every operation on the memory is carried out by the
+    /// device, also for ranks of the same node and for the memory's own rank. So
+    /// atomics by ranks of other nodes do not need a processor of the target.
+    /// Atomics that the device does not have (all but
+    /// [`fetch_add`](Runtime::fetch_add) and [`compare_swap`](Runtime::compare_swap) of
+    /// 8 bytes) are emulated by its compare-and-swap. A put is a plain write by the
+    /// device: concurrent atomics on the same word may overwrite it; a
+    /// [`swap`](Runtime::swap) is not lost in this way.
+    ///
+    /// If no device can be the agent (in a job of one node, or with a device
+    /// without atomics), processors are the agent, and that is no error:
+    /// [`Shared::agent`] returns which of the two it is.
+    pub fn agent(self, agent: Agent) -> Self {
+        Self { agent }
+    }
+
+    /// Makes an array of `len` zero values on every rank. Collective, as
+    /// [`Runtime::share`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Runtime::share`].
+    pub fn share<T: Plain>(&self, rt: &Runtime, len: usize) -> Result<Shared<T>, Error> {
+        rt.share_own(self.expose(rt, len)?)
+    }
+
+    /// Makes an array of `len` zero values that peers with its address can reach.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Runtime::expose`].
+    pub fn expose<T: Plain>(&self, rt: &Runtime, len: usize) -> Result<Exposed<T>, Error> {
+        let (agent, owner) = (rt.agent(self.agent), MemoryOwner::Program);
+        let block = RegisteredBlock::new::<T>(rt, len, Access::ReadWrite, agent, owner)?;
+        Ok(Exposed { block, len: len as u64, of: PhantomData })
+    }
+}
