@@ -84,29 +84,15 @@ pub fn message(message: &args::MessageArgs) -> Result<String, Failure> {
     systems.insert(1, systems[0].by_slots());
     bench.measure(&cases, (&systems, 2), None)?;
     let systems = bench.one_of_ours(&[])?;
-<<<<<<< HEAD
-    rows.extend(bench.measure(&pairs, (&systems, 2), None)?);
-    rows.extend(bench.measure(&thirds, (&systems[..1], 3), None)?);
+    bench.measure(&pairs, (&systems, 2), None)?;
+    bench.measure(&thirds, (&systems[..1], 3), None)?;
     for ranks in collective::RANKS {
         let systems = bench.one_of_ours(if ranks == 2 { &[] } else { case::YIELDING })?;
         let cases = collective::cases(ranks, bench.rounds());
-        rows.extend(bench.measure(&cases, (&systems, ranks), None)?);
+        bench.measure(&cases, (&systems, ranks), None)?;
     }
-    let mut text = bench.text.clone();
-    let halo = halo::measure(&mut bench)?;
-    rows.extend(halo.rows);
-    text += &halo.text;
-    let crowd = crowd::measure(&mut bench)?;
-    rows.extend(crowd.rows);
-    text += &crowd.text;
-    // Rows with hundreds of points are shown as tables of their own.
-    let listed: Vec<Row> = rows.iter().filter(|row| !figures::is_plotted(row)).cloned().collect();
-=======
-    bench.measure(&pairs, (&systems, 2), None)?;
-    bench.measure(&thirds, (&systems[..1], 3), None)?;
     let text = halo::measure(&mut bench)? + &crowd::measure(&mut bench)?;
     let (rows, text) = (bench.rows.end()?, bench.text + &text);
->>>>>>> main
     let plots = FIGURES.iter().filter_map(|figure| Some((figure.name, figure.plot(&rows)?)));
     draw(message.measure.svg.as_deref(), plots.clone())?;
     let figures: String = plots.map(|(name, plot)| table::figure(name, &plot)).collect();
