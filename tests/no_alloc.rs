@@ -6,6 +6,7 @@ use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use tsumugi::deferred::Begin;
+use tsumugi::group::Max;
 use tsumugi::{Config, Deferred, Error, Path, Rank, Runtime, Signal, Status, Until};
 use tsumugi_core::sync::{AtomicU64, Ordering};
 
@@ -52,6 +53,37 @@ fn operations_allocate_nothing_on_any_path() {
         let job = config.run_ranks(2, |rt| operate(rt, path, rounds));
         job.map(|_: Vec<()>| ()).unwrap_or_else(|error: Error| panic!("{path:?}: {error}"));
     }
+    Config::default().workers(1).run_ranks(2, collect).unwrap();
+}
+
+fn collect(rt: &Runtime) -> Result<(), Error> {
+    IS_RANK.with(|is_rank| is_rank.set(true));
+    let (world, mut before) = (rt.world(), [0; 2]);
+    let (mut short, mut long) = ([1u64; 4], [1u64; 1000]);
+    let mut all = [0u64; 8];
+    for round in 0..=2000 {
+        world.barrier()?;
+        for values in [&mut short[..], &mut long] {
+            world.broadcast(values, round % 2)?;
+            world.allreduce(values, Max)?;
+            world.reduce(values, 1, Max)?;
+            world.scan(values, Max)?;
+        }
+        world.allgather_into(&short, &mut all)?;
+        world.alltoall_into(&all.clone(), &mut all)?;
+        if round == 0 {
+            // The first round is part of the start.
+            rt.barrier()?;
+            before = [&ALLOCATIONS, &OTHERS].map(|count| count.load(Ordering::Relaxed));
+            rt.barrier()?;
+        }
+    }
+    rt.barrier()?;
+    let after = [&ALLOCATIONS, &OTHERS].map(|count| count.load(Ordering::Relaxed));
+    assert_eq!(after[0], before[0], "allocations in collectives");
+    assert!(after[1] - before[1] < 100, "{} allocations beside collectives", after[1] - before[1]);
+    rt.barrier()?;
+    Ok(())
 }
 
 fn operate(rt: &Runtime, path: Path, rounds: usize) -> Result<(), Error> {

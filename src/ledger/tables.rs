@@ -100,7 +100,7 @@ impl Ledger {
             table("partition", "starter memory", shape.starter_bytes),
             table("scheduler", "shared by the workers", threads.shared_bytes),
             table("scheduler", "workers", chosen.workers.saturating_mul(threads.worker_bytes)),
-            table("runtime", "node, team and waiters", size_of::<RankNode>()),
+            table("runtime", "node, team and waiters", RankNode::BYTES),
             table("runtime", "handle", size_of::<Runtime>()),
             table("operations", HOST_OPERATIONS, HOST_BYTES),
             table("calls", CALL_TABLES, calls_bytes),

@@ -79,7 +79,7 @@ impl GroupHandle {
         parts: Parts,
     ) -> Result<StartedCollective, Error> {
         self.service().check()?;
-        let exchange = Exchange::new(plan, self.next());
+        let exchange = Exchange::new(plan, self);
         let work = Driving { exchange, buffers, parts: Some(parts) };
         let (work, end) = (Mutex::new(work), Mutex::default());
         let shared = Arc::new(Shared { group: self.clone(), work, end });

@@ -3,10 +3,12 @@
 
 use super::broken::BrokenGroups;
 use super::contexts::ContextTable;
+use super::row_table::RowTable;
 use crate::death::DeathWatch;
 use crate::error::Error;
 use crate::service::Service;
 use crate::service::messages::{Messages, Under};
+use crate::word_wait::WordWait;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -23,6 +25,8 @@ pub struct Collectives {
     deaths: DeathWatch,
     broken: Mutex<BrokenGroups>,
     contexts: Mutex<ContextTable>,
+    rows: Mutex<RowTable>,
+    word_wait: Arc<WordWait>,
     /// Collectives that have begun and are driven from here, and how many there are.
     running: Mutex<Vec<Arc<dyn Driven>>>,
     running_count: AtomicUsize,
@@ -39,13 +43,15 @@ pub(super) trait Driven: Send + Sync {
 }
 
 impl Collectives {
-    pub(crate) fn new(member: &Member, messages: Arc<Messages>) -> Self {
+    pub(crate) fn new(member: &Member, messages: Arc<Messages>, word_wait: Arc<WordWait>) -> Self {
         Self {
             member: member.clone(),
             messages,
             deaths: DeathWatch::default(),
             broken: Mutex::default(),
             contexts: Mutex::new(ContextTable::new()),
+            rows: Mutex::default(),
+            word_wait,
             running: Mutex::default(),
             running_count: AtomicUsize::new(0),
         }
@@ -65,6 +71,14 @@ impl Collectives {
 
     pub(super) fn contexts(&self) -> MutexGuard<'_, ContextTable> {
         self.contexts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn rows(&self) -> MutexGuard<'_, RowTable> {
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn word_wait(&self) -> &WordWait {
+        &self.word_wait
     }
 
     /// A rank of the job that has died.
