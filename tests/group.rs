@@ -82,3 +82,59 @@ fn a_begun_collective_goes_on_while_the_program_computes() {
     })
     .unwrap();
 }
+
+/// More groups than a rank has rows: those without one send messages, and a row is used
+/// again when its group has gone.
+#[test]
+fn groups_share_few_rows() {
+    run_ranks(4, |rt| {
+        let (world, me) = (rt.world(), rt.rank().0);
+        for round in 0..3u32 {
+            let mut groups = Vec::new();
+            for number in 0..11u32 {
+                let color = if number % 2 == 0 { 0 } else { me % 2 };
+                groups.push(world.split(Some(color), 0)?.expect("a color"));
+            }
+            for group in groups.iter().chain(&groups) {
+                let mut values = [1u32, me];
+                group.allreduce(&mut values, Sum)?;
+                let sum = match group.size() {
+                    4 => 6,
+                    _ => 2 + 2 * (me % 2),
+                };
+                assert_eq!(values, [group.size(), sum], "round {round}");
+                for root in 0..group.size() {
+                    let mut value = [group.rank() + 10 * round];
+                    group.broadcast(&mut value, root)?;
+                    assert_eq!(value, [root + 10 * round]);
+                }
+            }
+            // The rows of the later groups are those of the earlier ones.
+            groups.truncate(round as usize);
+            world.barrier()?;
+        }
+        Ok::<_, Error>(())
+    })
+    .unwrap();
+}
+
+/// Collectives that were begun, and one that the caller waits for, end in the order of
+/// their calls.
+#[test]
+fn begun_collectives_precede_one_that_is_waited_for() {
+    run_ranks(3, |rt| {
+        let world = rt.world();
+        for round in 0..20u64 {
+            let begun = (0..6).map(|number| world.begin_allreduce(vec![number + round], Sum));
+            let begun: Vec<_> = begun.collect::<Result<_, _>>()?;
+            let mut values = [rt.rank().0];
+            world.allreduce(&mut values, Sum)?;
+            assert_eq!(values, [3]);
+            for (number, pending) in (0..).zip(begun) {
+                assert_eq!(pending.wait()?, [3 * (number + round)]);
+            }
+        }
+        Ok::<_, Error>(())
+    })
+    .unwrap();
+}

@@ -17,8 +17,8 @@ mod control;
 mod loss;
 
 pub use control::{
-    COLLECTIVE_KEY, COLLECTIVE_WORDS, CONTROL_BYTES, ControlBlock, REGIONS_MAX, RankState,
-    STARTER_KEY,
+    COLLECTIVE_KEY, COLLECTIVE_ROWS, COLLECTIVE_WORDS, CONTROL_BYTES, ControlBlock, GROUP_ROWS,
+    REGIONS_MAX, RankState, STARTER_KEY,
 };
 pub(crate) use death_log::DeathLog;
 pub use death_log::Gone;

@@ -41,6 +41,7 @@ pub mod leaked_slice;
 mod endpoint_card;
 pub mod node_ranks;
 mod death;
+mod word_wait;
 mod peers;
 pub mod net;
 pub mod service;

@@ -10,11 +10,13 @@ use crate::service::collectives::{Collectives, GroupHandle};
 use crate::service::global_memory::GlobalDriver;
 use crate::service::messages::Messages;
 use crate::service::{Service, Services};
+use crate::word_wait::WordWait;
 use std::any::Any;
 use std::fmt::{self, Write as _};
 use std::ptr;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
+use tsumugi_core::coll::row::CellRow;
 use tsumugi_core::coll::{NodeBarrier, Team};
 use tsumugi_core::mem::Rank;
 use tsumugi_core::mem::RegionKey;
@@ -22,19 +24,18 @@ use tsumugi_core::signal::{ParkingLot, Waiters};
 use tsumugi_core::sync::Ordering;
 use tsumugi_core::time::Instant;
 use tsumugi_core::wait::{DoorbellSet, Reason, Wait};
-use tsumugi_pvas::partition::COLLECTIVE_KEY;
+use tsumugi_pvas::partition::{COLLECTIVE_KEY, ControlBlock};
 use tsumugi_pvas::{Direct, ExposedArea, Heap, Member, fence};
 use tsumugi_ult::{Here, Progress, Spawner, UltInfo};
 
 /// The parts of a rank that do not belong to its scheduler.
 pub struct RankNode {
     member: Member,
-    waiters: Waiters,
+    /// Its waits for words, of its own memory and of its node.
+    word_wait: Arc<WordWait>,
     team: Team,
     /// This rank's barrier within its node, if the job has no other node.
     circle: Option<NodeBarrier>,
-    /// How often a waiter looks and lets others run, before it sleeps.
-    looks: u32,
     am: Am,
     messages: Arc<Messages>,
     collectives: Arc<Collectives>,
@@ -66,6 +67,9 @@ type Kept = Box<dyn Any + Send + Sync>;
 pub(crate) type DeferredFree = Box<dyn Send>;
 
 impl RankNode {
+    /// Bytes of a node and of its waits for words.
+    pub const BYTES: usize = size_of::<Self>() + size_of::<WordWait>();
+
     pub(crate) fn new(
         member: Member,
         am: Am,
@@ -79,14 +83,15 @@ impl RankNode {
         let circle = NodeBarrier::new(member.local().0, member.size());
         let circle = Some(circle).filter(|_| member.nodes().count() == 1);
         let messages = Arc::new(messages);
-        let collectives = Arc::new(Collectives::new(&member, messages.clone()));
+        let word_wait = Arc::new(WordWait::new(&member, chosen.idleness().spins));
+        let collectives = Collectives::new(&member, messages.clone(), word_wait.clone());
+        let collectives = Arc::new(collectives);
         Self {
             world: GroupHandle::world(&collectives),
             collectives,
             circle,
-            looks: chosen.idleness().spins,
             member,
-            waiters: Waiters::new(),
+            word_wait,
             team,
             am,
             messages,
@@ -143,8 +148,8 @@ impl RankNode {
         self.circle
     }
 
-    pub(crate) fn looks(&self) -> u32 {
-        self.looks
+    pub(crate) fn word_wait(&self) -> &WordWait {
+        &self.word_wait
     }
 
     pub(crate) fn am(&self) -> &Am {
@@ -236,7 +241,7 @@ impl RankNode {
     }
 
     pub(crate) fn waiters(&self) -> &Waiters {
-        &self.waiters
+        self.word_wait.waiters()
     }
 
     /// The rank's slots for waiters on words of its memory.
@@ -307,7 +312,7 @@ impl RankNode {
     /// Does work that no worker has taken: signals and services. Returns whether there
     /// was any.
     pub(crate) fn help(&self) -> bool {
-        let woken = self.waiters.drain(self.parking_lot());
+        let woken = self.waiters().drain(self.parking_lot());
         self.any(|service| service.help()) || woken > 0
     }
 
@@ -344,8 +349,7 @@ impl fmt::Debug for RankNode {
 impl RankNode {
     /// The collective whose words include the one at `at`, with its number.
     fn collective_at(&self, at: u64) -> Option<(&'static str, u64)> {
-        let mut controls = self.member().space().controls();
-        let words = controls.find_map(|control| {
+        let words = self.member().space().controls().find_map(|control| {
             let words = control.collective().as_ptr_range();
             words.contains(&ptr::with_exposed_provenance(at as usize)).then_some(words)
         })?;
@@ -356,23 +360,43 @@ impl RankNode {
         })
     }
 
+    /// For what a ULT waits that sleeps because of the word at `at`, if the word is in a row of
+    /// a group.
+    fn wait_in_row(&self, at: u64) -> Option<Reason> {
+        let place = ptr::with_exposed_provenance::<CellRow>(at as usize);
+        let row_of = |control: &ControlBlock| {
+            let rows = control.rows().as_ptr_range();
+            rows.contains(&place).then(|| (at as usize - rows.start.addr()) / size_of::<CellRow>())
+        };
+        let row = self.member().space().controls().find_map(row_of)?;
+        self.collectives.wait_in_row(row)
+    }
+
     /// The line of one ULT.
     fn line_of(&self, ult: &UltInfo, now: Instant) -> String {
-        let collective = match ult.reason {
-            Some(Reason { what: "signal", at, .. }) => self.collective_at(at),
-            _ => None,
-        };
-        line_of(ult, now, collective)
+        let (mut reason, mut collective) = (ult.reason, None);
+        if let Some(Reason { what: "signal", at, .. }) = reason {
+            match self.wait_in_row(at) {
+                None => collective = self.collective_at(at),
+                in_row => reason = in_row,
+            }
+        }
+        line_of(ult, reason, now, collective)
     }
 }
 
-/// The line of one ULT, which waits in `collective` if there is one.
-fn line_of(ult: &UltInfo, now: Instant, collective: Option<(&str, u64)>) -> String {
+/// The line of one ULT, which waits for `reason`, in `collective` if there is one.
+fn line_of(
+    ult: &UltInfo,
+    reason: Option<Reason>,
+    now: Instant,
+    collective: Option<(&str, u64)>,
+) -> String {
     let mut line = format!("ULT {}", ult.id);
     if let Some(name) = &ult.name {
         let _ = write!(line, " \"{name}\"");
     }
-    match ult.reason {
+    match reason {
         None => {
             let _ = write!(line, " {:?}", ult.state);
         }
@@ -444,7 +468,7 @@ impl Progress for RankNode {
     fn poll(&self) -> bool {
         // First, because parcels that have come may concern all others.
         let arrived = self.messages.poll_net();
-        let woken = self.waiters.drain(self.parking_lot());
+        let woken = self.waiters().drain(self.parking_lot());
         let served = self.any(|service| service.pump());
         let control = self.member.control();
         if let Some(number) = control.wanted_report() {

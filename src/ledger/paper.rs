@@ -9,6 +9,7 @@
 
 use super::tables::{self, Ledger, NODE_RANKS, Table};
 use tsumugi_core::am::BLOCK_PEERS;
+use tsumugi_pvas::partition::GROUP_ROWS;
 use tsumugi_runtime::net;
 use tsumugi_runtime::service::{am, messages};
 
@@ -28,9 +29,9 @@ impl Ledger {
     /// All memory that a rank of a job of `ranks` ranks has before any traffic,
     /// with the global memory open and room for 1,024 tables of other ranks; the
     /// last line is the sum. All nodes have the same number of ranks. The lane of a
-    /// rank to itself, the landing buffers, the lookaside buffers, and the operations that
-    /// no engine carries out are touched on first use: they are counted with [the
-    /// traffic](Self::in_use).
+    /// rank to itself, the landing buffers, the lookaside buffers, the rows of groups, and
+    /// the operations that no engine carries out are touched on first use: they are counted
+    /// with [the traffic](Self::in_use).
     pub fn beside_paper(&self, ranks: u64) -> Vec<Beside> {
         let of = |names: &[&str]| {
             let is_it = |table: &&Table| names.contains(&table.name) || names.contains(&table.part);
@@ -77,7 +78,7 @@ impl Ledger {
         let calls = global + blocks * met + later(tables::LANDINGS);
         let (peer, all, _) = messages::net_footprint(few);
         let messages = calls + peers * peer as u64 + all as u64 + later(tables::OWN_LANE);
-        let messages = messages + later(tables::HOST_OPERATIONS);
+        let messages = messages + later(tables::HOST_OPERATIONS) + later(GROUP_ROWS);
         let one = |name, bytes| InUse { name, bytes };
         [
             one("in use by the global memory", global),

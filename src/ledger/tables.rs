@@ -5,7 +5,7 @@ use crate::memory::PEER_KEY_BYTES;
 use crate::{Chosen, Runtime};
 use tsumugi_gas::lock::NODE_BYTES;
 use tsumugi_gas::page;
-use tsumugi_pvas::partition::{ControlBlock, PartitionShape};
+use tsumugi_pvas::partition::{ControlBlock, GROUP_ROWS, PartitionShape};
 use tsumugi_pvas::space::windows_bytes;
 use tsumugi_pvas::{Direct, Nodes};
 use tsumugi_runtime::guest::GUESTS;
@@ -94,13 +94,16 @@ impl Ledger {
         };
         let mut tables: Vec<Table> = ControlBlock::parts()
             .into_iter()
-            .map(|(name, bytes)| table("control page", name, bytes))
+            .map(|(name, bytes)| {
+                let part = if name == GROUP_ROWS { "collectives" } else { "control page" };
+                table(part, name, bytes)
+            })
             .collect();
         tables.extend([
             table("partition", "starter memory", shape.starter_bytes),
             table("scheduler", "shared by the workers", threads.shared_bytes),
             table("scheduler", "workers", chosen.workers.saturating_mul(threads.worker_bytes)),
-            table("runtime", "node, team and waiters", size_of::<RankNode>()),
+            table("runtime", "node, team and waiters", RankNode::BYTES),
             table("runtime", "handle", size_of::<Runtime>()),
             table("operations", HOST_OPERATIONS, HOST_BYTES),
             table("calls", CALL_TABLES, calls_bytes),
@@ -324,7 +327,7 @@ mod tests {
                 let tables = ledger.tables.iter().filter(|table| names.contains(&table.name));
                 tables.map(|table| table.shared_bytes(ranks)).sum()
             };
-            let later = all_of(&[LANDINGS, OWN_LANE, HOST_OPERATIONS, LOOKASIDE]);
+            let later = all_of(&[LANDINGS, OWN_LANE, HOST_OPERATIONS, LOOKASIDE, GROUP_ROWS]);
             assert_eq!(total, all - later, "nothing is left out, and nothing counted twice");
             let used = ledger.in_use(ranks, 1024);
             let traffic = ledger.in_use(ranks, 0)[2].bytes;

@@ -262,6 +262,52 @@ static void crowd(const char *command)
     }
 }
 
+/* A collective of all ranks; a broadcast has another root in each round. */
+static void collective(const char *command)
+{
+    int bytes = value(command, "bytes", 8), rounds = value(command, "rounds", 40);
+    int repeat = value(command, "repeat", 1), warm = rounds / 4 + 4;
+    for (int time = 0; time < repeat; time++) {
+        double start = 0;
+        for (int round = 0; round < rounds + warm; round++) {
+            int root = round % size;
+            if (round == warm)
+                start = now_ns();
+            if (!strncmp(command, "barrier ", 8)) {
+                MPI_Barrier(MPI_COMM_WORLD);
+            } else if (!strncmp(command, "broadcast ", 10)) {
+                if (root == rank)
+                    dirty(sent, bytes, round);
+                MPI_Bcast(sent, bytes / 8, MPI_UINT64_T, root, MPI_COMM_WORLD);
+                look(sent, bytes);
+            } else if (!strncmp(command, "allreduce ", 10)) {
+                dirty(sent, bytes, round);
+                MPI_Allreduce(MPI_IN_PLACE, sent, bytes / 8, MPI_UINT64_T, MPI_MIN,
+                              MPI_COMM_WORLD);
+                look(sent, bytes);
+            } else if (!strncmp(command, "allgather ", 10)) {
+                dirty(sent, bytes, round);
+                MPI_Allgather(sent, bytes / 8, MPI_UINT64_T, received, bytes / 8, MPI_UINT64_T,
+                              MPI_COMM_WORLD);
+                look(received, (size_t)bytes * size);
+            } else {
+                dirty(sent, (size_t)bytes * size, round);
+                MPI_Alltoall(sent, bytes / 8, MPI_UINT64_T, received, bytes / 8, MPI_UINT64_T,
+                             MPI_COMM_WORLD);
+                look(received, (size_t)bytes * size);
+            }
+        }
+        answer((now_ns() - start) / rounds);
+    }
+}
+
+static int is_collective(const char *command)
+{
+    return !strncmp(command, "barrier ", 8) || !strncmp(command, "broadcast ", 10) ||
+           !strncmp(command, "allreduce ", 10) || !strncmp(command, "allgather ", 10) ||
+           !strncmp(command, "alltoall ", 9);
+}
+
 int main(int argc, char **argv)
 {
     char path[4096], command[512];
@@ -294,6 +340,8 @@ int main(int argc, char **argv)
             halo(command);
         else if (!strncmp(command, "crowd ", 6))
             crowd(command);
+        else if (is_collective(command))
+            collective(command);
         if (rank == 0) {
             fprintf(answers, "end\n");
             fflush(answers);

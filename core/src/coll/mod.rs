@@ -25,9 +25,11 @@
 //!
 //! If all ranks are on one node, they use a barrier with counters: [`NodeBarrier`].
 //!
-//! Collectives of any group, on any bytes, are schedules of messages: [`schedule`].
+//! Collectives of any group, on any bytes, are schedules of messages: [`schedule`]. Short
+//! values among ranks that share memory go through rows of cells: [`row`].
 
 mod node_barrier;
+pub mod row;
 pub mod schedule;
 mod tree;
 

@@ -24,6 +24,7 @@ mod lane;
 mod race;
 mod region;
 mod ring;
+mod row;
 mod signal;
 mod split;
 mod tag;

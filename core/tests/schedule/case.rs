@@ -35,6 +35,8 @@ pub enum Kind {
     NodeBroadcast,
     NodeReduce,
     NodeAllreduce,
+    NodeAllgather,
+    NodeReduceScatter,
 }
 
 pub struct Case {
@@ -109,6 +111,7 @@ impl Case {
                 | Kind::ReduceScatter { .. }
                 | Kind::NodeReduce
                 | Kind::NodeAllreduce
+                | Kind::NodeReduceScatter
         ) {
             let mut sum = case.values(0);
             case.prefixes.push(sum.clone());
@@ -146,7 +149,7 @@ impl Case {
     fn elements(&self) -> Elements {
         let count = match self.kind {
             Kind::ReduceScatter { .. } if self.uneven => Self::total(&self.sent[0]) / 8,
-            Kind::ReduceScatter { .. } => self.count * self.size as usize,
+            Kind::ReduceScatter { .. } | Kind::NodeReduceScatter => self.count * self.size as usize,
             _ => self.count,
         };
         Elements { count, bytes: 8, commutes: self.commutes }
@@ -219,8 +222,46 @@ impl Case {
                 return THRESHOLDS.reduce(of, self.view(me), self.root(), self.elements());
             }
             Kind::NodeAllreduce => return THRESHOLDS.allreduce(of, self.view(me), self.elements()),
+            Kind::NodeAllgather => {
+                let of = CollMember { view: self.view(me), ..of };
+                let own = BufferSpan::first(CollBuffer::Input, bytes);
+                let (at, total) = (me as usize * bytes, self.size as usize * bytes);
+                return THRESHOLDS.allgather(of, own, at, total, Blocks::Even { bytes });
+            }
+            Kind::NodeReduceScatter => {
+                let of = CollMember { view: self.view(me), ..of };
+                let own = me as usize * bytes..(me as usize + 1) * bytes;
+                let blocks = Blocks::Even { bytes };
+                return THRESHOLDS.reduce_scatter(of, self.elements(), blocks, own);
+            }
         };
         plan
+    }
+
+    /// The plan that is chosen for members that have rows.
+    pub fn published(&self, me: u32) -> CollPlan {
+        let of = CollMember { has_rows: true, ..CollMember::of_all(me, self.size) };
+        let (root, bytes, elements) = (self.root, 8 * self.count, self.elements());
+        let root_view = RootView { root, node: 0, place: 0 };
+        match self.kind {
+            Kind::Broadcast(_) => THRESHOLDS.broadcast(of, None, root_view, bytes),
+            Kind::Reduce => THRESHOLDS.reduce(of, None, root_view, elements),
+            Kind::Allreduce(_) => THRESHOLDS.allreduce(of, None, elements),
+            Kind::Scan { exclusive } => THRESHOLDS.scan(of, elements, exclusive),
+            Kind::Gather { .. } => THRESHOLDS.rooted(of, root, bytes, false, false),
+            Kind::Scatter { .. } => THRESHOLDS.rooted(of, root, bytes, true, false),
+            Kind::Allgather(_) => {
+                let own = BufferSpan::first(CollBuffer::Input, bytes);
+                let total = bytes * self.size as usize;
+                THRESHOLDS.allgather(of, own, me as usize * bytes, total, Blocks::Even { bytes })
+            }
+            Kind::Alltoall { .. } => THRESHOLDS.alltoall(of, bytes),
+            Kind::ReduceScatter { .. } => {
+                let own = me as usize * bytes..(me as usize + 1) * bytes;
+                THRESHOLDS.reduce_scatter(of, elements, Blocks::Even { bytes }, own)
+            }
+            _ => THRESHOLDS.barrier(of, None),
+        }
     }
 
     pub fn tables(&self, me: u32) -> CollTables<'_> {
@@ -251,7 +292,7 @@ impl Case {
             Kind::Barrier | Kind::NodeBarrier | Kind::Broadcast(_) | Kind::NodeBroadcast => {
                 Vec::new()
             }
-            Kind::Gather { .. } | Kind::Allgather(_) => self.block(me, me),
+            Kind::Gather { .. } | Kind::Allgather(_) | Kind::NodeAllgather => self.block(me, me),
             Kind::Scatter { .. } if me != self.root => Vec::new(),
             Kind::Scatter { .. } | Kind::Alltoall { .. } => {
                 (0..self.size).flat_map(|to| self.block(me, to)).collect()
@@ -281,12 +322,12 @@ impl Case {
             Kind::Scan { exclusive: false } => bytes(&self.prefixes[me as usize]),
             Kind::Scan { exclusive: true } if me == 0 => vec![0xDD; 8 * self.count],
             Kind::Scan { exclusive: true } => bytes(&self.prefixes[me as usize - 1]),
-            Kind::Gather { .. } | Kind::Allgather(_) => {
+            Kind::Gather { .. } | Kind::Allgather(_) | Kind::NodeAllgather => {
                 (0..self.size).flat_map(|from| self.block(from, from)).collect()
             }
             Kind::Scatter { .. } => self.block(self.root, me),
             Kind::Alltoall { .. } => (0..self.size).flat_map(|from| self.block(from, me)).collect(),
-            Kind::ReduceScatter { .. } => {
+            Kind::ReduceScatter { .. } | Kind::NodeReduceScatter => {
                 let own = self.blocks(Blocks::Sent).range(&self.tables(me), me);
                 let all = &self.prefixes[self.size as usize - 1];
                 bytes(&all[own.start / 8..own.end / 8])

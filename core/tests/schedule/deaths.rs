@@ -2,7 +2,7 @@
 //! rank.
 
 use super::case::{Case, Kind, Outcome};
-use super::conformance::kinds;
+use super::conformance::{NODE_KINDS, kinds};
 use super::network::{Network, Weather};
 use tsumugi_conformance::Seeded;
 use tsumugi_core::coll::schedule::{AllreduceDesign, BroadcastDesign};
@@ -53,6 +53,21 @@ fn every_survivor_ends() {
         let size = 1 + draws.below(40) as u32;
         for kind in kinds(size) {
             one(seed, size, kind, [1, 40][draws.below(2) as usize]);
+        }
+    });
+}
+
+#[test]
+fn every_survivor_on_several_nodes_ends() {
+    check(Seeds::new(if cfg!(debug_assertions) { 30 } else { 300 }), |seed| {
+        let mut draws = Seeded(seed);
+        let size = 4 + draws.below(40) as u32;
+        for kind in NODE_KINDS {
+            let (root, nodes) = (draws.below(size.into()) as u32, 2 + draws.below(3) as u32);
+            let (count, commutes) = ([1, 40][draws.below(2) as usize], draws.below(2) == 0);
+            let case = Case::with(kind, size, root, count, commutes, false, nodes);
+            let deaths = draws.below(4) as u32;
+            survives(&case, drawn(seed, &mut draws, deaths));
         }
     });
 }

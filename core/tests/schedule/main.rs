@@ -6,3 +6,4 @@ mod case;
 mod conformance;
 mod deaths;
 mod network;
+mod rows;

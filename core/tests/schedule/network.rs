@@ -173,6 +173,9 @@ impl<'c> Network<'c> {
                     node.receiving.push((from, into));
                     self.deliver(from, rank);
                 }
+                CollStep::Enter { .. } | CollStep::Take { .. } | CollStep::Leave { .. } => {
+                    panic!("{step:?}: no member has rows")
+                }
             }
         }
         self.look_at_end(rank);

@@ -9,6 +9,7 @@ use super::report::{REPORT_BYTES_MAX, Report, load_bytes, store_bytes};
 use crate::distance::CorePlacement;
 use std::fmt;
 use tsumugi_core::boot::CARD_BYTES_MAX;
+use tsumugi_core::coll::row::CellRow;
 use tsumugi_core::mem::{LocalRank, RegionKey, RegionTable};
 use tsumugi_core::signal::ParkingLot;
 use tsumugi_core::sync::{AtomicU8, AtomicU32, AtomicU64, CachePadded, Ordering};
@@ -18,6 +19,10 @@ use tsumugi_core::wait::DoorbellSet;
 pub const REGIONS_MAX: usize = RegionKey::INDEX_MAX;
 /// The number of words for barriers and sums.
 pub const COLLECTIVE_WORDS: usize = 512;
+/// The number of groups of one node that a rank can have rows for, at a time.
+pub const COLLECTIVE_ROWS: usize = 8;
+/// The part of a head with the rows of groups of some ranks.
+pub const GROUP_ROWS: &str = "collective rows of groups (from the first split on)";
 /// The key under which every rank's starter memory is registered.
 pub const STARTER_KEY: RegionKey = RegionKey::new(0, 1);
 /// The key under which every rank's collective words are registered.
@@ -52,6 +57,7 @@ pub struct ControlBlock {
     report: CachePadded<Report>,
     death_log: CachePadded<DeathLog>,
     collective: CachePadded<[AtomicU64; COLLECTIVE_WORDS]>,
+    rows: [CellRow; COLLECTIVE_ROWS],
 }
 
 /// The state of the rank. Written by the rank at start and end, and by the process
@@ -251,6 +257,12 @@ impl ControlBlock {
         &self.collective
     }
 
+    /// The memory in which the rank publishes short values of collectives, a row for each
+    /// group.
+    pub fn rows(&self) -> &[CellRow; COLLECTIVE_ROWS] {
+        &self.rows
+    }
+
     /// Asks the rank for a report and returns the number of the request. The
     /// caller then rings the rank's bells.
     pub fn ask_report(&self) -> u32 {
@@ -277,7 +289,7 @@ impl ControlBlock {
 
     /// The parts of a head, and the bytes of each part; together they are
     /// [`CONTROL_BYTES`].
-    pub fn parts() -> [(&'static str, usize); 12] {
+    pub fn parts() -> [(&'static str, usize); 14] {
         let parts = [
             ("header", std::mem::offset_of!(ControlBlock, life)),
             ("life", size_of::<CachePadded<RankStatus>>()),
@@ -290,6 +302,8 @@ impl ControlBlock {
             ("report", size_of::<CachePadded<Report>>()),
             ("dead of other nodes", size_of::<CachePadded<DeathLog>>()),
             ("collective words", size_of::<CachePadded<[AtomicU64; COLLECTIVE_WORDS]>>()),
+            ("collective row of all ranks", size_of::<CellRow>()),
+            (GROUP_ROWS, size_of::<[CellRow; COLLECTIVE_ROWS - 1]>()),
             ("up to the page", 0),
         ];
         let used: usize = parts.iter().map(|(_, bytes)| bytes).sum();
@@ -353,6 +367,9 @@ const LAYOUT: u64 = digest(&[
     std::mem::offset_of!(ControlBlock, report),
     std::mem::offset_of!(ControlBlock, death_log),
     std::mem::offset_of!(ControlBlock, collective),
+    std::mem::offset_of!(ControlBlock, rows),
+    size_of::<CellRow>(),
+    COLLECTIVE_ROWS,
     size_of::<RegionTable<1>>(),
     size_of::<RegionTable<2>>(),
     size_of::<ParkingLot>(),

@@ -10,6 +10,9 @@
 //! A short message of a node is one line of a lane, so a step costs one trip of a line;
 //! a long one is copied once. Between nodes the same messages are parcels and fetches.
 //!
+//! Short values of a group whose members share a node take no message: each member writes
+//! its value to its own row, and the others read it there (`rows`).
+//!
 //! # Deaths
 //!
 //! A death breaks every group of the job, because each was split from the one of all
@@ -21,7 +24,9 @@
 mod buffers;
 mod contexts;
 mod broken;
+mod row_table;
 mod service;
+mod rows;
 mod group;
 mod exchange;
 mod run;

@@ -1,7 +1,7 @@
 //! The bars of messages.
 
 use super::case::{OURS, TWO_COPY};
-use super::{crowd, halo, together};
+use super::{collective, crowd, halo, together};
 use crate::bench::row::Row;
 use crate::core_distance::CoreDistance;
 use crate::text;
@@ -28,6 +28,7 @@ pub fn bars(rows: &[Row]) -> String {
     }
     bars.extend(cycle(rows, halo::COMPUTING, "openmpi", 1.10));
     bars.extend(crowd(rows));
+    bars.extend(collective::bars(rows));
     if bars.is_empty() {
         return String::new();
     }
@@ -37,12 +38,12 @@ pub fn bars(rows: &[Row]) -> String {
 }
 
 /// One bar with its measurement.
-struct Bar {
-    what: String,
-    limit: String,
-    median: String,
-    min: String,
-    met: [bool; 2],
+pub(super) struct Bar {
+    pub(super) what: String,
+    pub(super) limit: String,
+    pub(super) median: String,
+    pub(super) min: String,
+    pub(super) met: [bool; 2],
 }
 
 impl Bar {
@@ -220,7 +221,7 @@ fn crowd(rows: &[Row]) -> Vec<Bar> {
     bars
 }
 
-fn times(what: String, limit: f64, [median, min]: [f64; 2]) -> Bar {
+pub(super) fn times(what: String, limit: f64, [median, min]: [f64; 2]) -> Bar {
     Bar {
         what,
         limit: format!(">= {limit:.2}"),

@@ -9,6 +9,7 @@
 //! | `halo` | 8 ranks in a cube: compute, exchange with 26 neighbours, agree |
 //! | `crowd` | 8, 32 and 64 ranks in a ring on the available cores |
 //! | `outside` | half a round trip between buffers outside of the partitions |
+//! | `collectives` | collectives of 2, 4 and 8 ranks on the available cores |
 //! | `one_sided` | puts and gets by global addresses, beside the peers' ping-pong; copies between two other ranks |
 //!
 //! Long messages are compared with what two cores can do [`together`].
@@ -21,6 +22,7 @@
 mod bars;
 mod bench;
 mod case;
+mod collective;
 mod command;
 mod crowd;
 mod figures;
@@ -49,6 +51,7 @@ pub const CATALOGUE: &[Group] = &[
     Group { name: "rate8", rows: &["rate8"] },
     Group { name: "halo", rows: &["halo10", "halo20", "halo_limits"] },
     Group { name: "crowd", rows: &[crowd::ROW] },
+    Group { name: "collectives", rows: collective::ROWS },
     Group { name: "outside", rows: &["outside"] },
     Group { name: "one_sided", rows: &["put", "get", "third"] },
 ];
@@ -83,6 +86,11 @@ pub fn message(message: &args::MessageArgs) -> Result<String, Failure> {
     let systems = bench.one_of_ours(&[])?;
     bench.measure(&pairs, (&systems, 2), None)?;
     bench.measure(&thirds, (&systems[..1], 3), None)?;
+    for ranks in collective::RANKS {
+        let systems = bench.one_of_ours(if ranks == 2 { &[] } else { case::YIELDING })?;
+        let cases = collective::cases(ranks, bench.rounds());
+        bench.measure(&cases, (&systems, ranks), None)?;
+    }
     let text = halo::measure(&mut bench)? + &crowd::measure(&mut bench)?;
     let (rows, text) = (bench.rows.end()?, bench.text + &text);
     let plots = FIGURES.iter().filter_map(|figure| Some((figure.name, figure.plot(&rows)?)));

@@ -5,6 +5,7 @@
 //! message, and the receiver reads every line after it.
 
 use super::case::WINDOW;
+use super::collective;
 use super::command::BenchCommand;
 use super::one_sided::Field;
 use super::payload::{dirty, look};
@@ -55,6 +56,7 @@ impl RankWork {
                 "halo" if rt.size() == 8 => self.halo(rt, command)?,
                 "crowd" => self.crowd(rt, command)?,
                 "alone" => alone(rt, command)?,
+                name if collective::ROWS.contains(&name) => collective::work(rt, command)?,
                 "counts" => return self.counts(rt),
                 _ => None,
             };

@@ -6,6 +6,7 @@ use super::barrier::Dissemination;
 use super::blocks::CollTables;
 use super::broadcast::{ChainBroadcast, TreeBroadcast, TreeSpread};
 use super::prefix::PrefixScan;
+use super::published::Published;
 use super::reduction::{Doubling, Halving, Pairing, PairwiseReduce, RingReduce, TreeReduce};
 use super::rooted::{RootedFlat, RootedTree};
 use super::step::{BufferSpan, CollStep};
@@ -42,6 +43,7 @@ pub(super) enum Algorithm {
     BruckGather(BruckGather),
     PairwiseExchange(PairwiseExchange),
     BruckExchange(BruckExchange),
+    Published(Published),
 }
 
 impl Algorithm {
@@ -66,6 +68,7 @@ impl Algorithm {
             Self::BruckGather(of) => of.rounds(),
             Self::PairwiseExchange(of) => of.rounds(),
             Self::BruckExchange(of) => of.rounds(),
+            Self::Published(of) => of.rounds(),
         }
     }
 
@@ -101,6 +104,7 @@ impl Algorithm {
             Self::BruckGather(of) => of.step(tables, round, index),
             Self::PairwiseExchange(of) => of.step(tables, round, index),
             Self::BruckExchange(of) => of.step(round, index),
+            Self::Published(of) => of.step(tables, index),
         }
     }
 }

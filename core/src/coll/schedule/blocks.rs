@@ -44,6 +44,14 @@ pub enum Blocks {
         /// The number of blocks.
         parts: u32,
     },
+    /// Those of the members of a node are one block, with the number of the node; the
+    /// members of a node follow each other.
+    Nodes {
+        /// Bytes of the block of a member.
+        bytes: usize,
+        /// The number of members.
+        size: u32,
+    },
     /// [`CollTables::sent`] has them.
     Sent,
     /// [`CollTables::received`] has them.
@@ -72,6 +80,10 @@ impl Blocks {
                 let at = index as usize * bytes;
                 at..at + bytes
             }
+            Self::Nodes { bytes, size } => {
+                let first = |node: u32| tables.leaders.get(node as usize).map_or(size, |at| *at);
+                first(index) as usize * bytes..first(index + 1) as usize * bytes
+            }
             Self::Split { units, unit_bytes, parts } => {
                 let start = |index: u32| {
                     let unit = units as u64 * u64::from(index) / u64::from(parts);
@@ -96,7 +108,7 @@ impl Blocks {
     /// blocks.
     pub(super) fn before(&self, tables: &CollTables<'_>, index: u32) -> usize {
         let table = match *self {
-            Self::Even { .. } | Self::Split { .. } => {
+            Self::Even { .. } | Self::Split { .. } | Self::Nodes { .. } => {
                 return index.checked_sub(1).map_or(0, |last| self.range(tables, last).end);
             }
             Self::Sent => tables.sent,

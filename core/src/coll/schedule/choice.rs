@@ -1,17 +1,21 @@
 //! Which algorithm a collective takes, by lengths, members and nodes.
 
 use super::blocks::Blocks;
-use super::peers::Subset;
+use super::peers::{NodeView, Subset};
 use super::plan::{
     AllgatherDesign, AllreduceDesign, BroadcastDesign, CollMember, CollPlan, Elements,
 };
 use super::step::{BufferSpan, CollBuffer};
+use crate::coll::row::CellRow;
 use core::ops::Range;
 
 /// From which length on, or up to which, an algorithm is the fastest. A length is that
 /// of the whole buffer of a member, in bytes, unless the name says `block`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CollThresholds {
+    /// Where the members share memory, and each takes so many bytes of another one or less,
+    /// they go through rows.
+    pub published_max: usize,
     /// Broadcasts from here on are spread by a tree and gathered by a ring.
     pub broadcast_spread_from: usize,
     /// Broadcasts from here on go through a chain.
@@ -30,21 +34,6 @@ pub struct CollThresholds {
     pub alltoall_short_block_max: usize,
     /// Reduce-scatters of inputs up to this length take log2 P rounds.
     pub reduce_scatter_halving_max: usize,
-}
-
-/// How the members of a group lie on nodes, as one of them sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NodeView {
-    /// Its place among the members of its node.
-    pub place: u32,
-    /// How many those are.
-    pub neighbours: u32,
-    /// The number of its node.
-    pub node: u32,
-    /// How many nodes have members.
-    pub nodes: u32,
-    /// The members of each node follow each other, and so do the nodes.
-    pub is_ordered: bool,
 }
 
 /// Where the root of a collective is.
@@ -70,8 +59,12 @@ struct Levels {
 
 impl CollThresholds {
     /// Thresholds for ranks of one node, in the ranges of the papers named in this folder.
-    /// They were not measured here.
+    /// They were not measured here, but for `published_max`: `tsumugi bench message --only
+    /// collectives` with rows and without them. At 8 B rows take 0.3 to 1 times as long as
+    /// messages (barrier of 8 ranks on two cores: 14 to 37 us), at 1 KiB 0.6 times (4 ranks) to
+    /// 1.7 times (2 ranks).
     pub const DEFAULT: Self = Self {
+        published_max: 256,
         broadcast_spread_from: 64 << 10,
         broadcast_chain_from: 1 << 20,
         broadcast_piece: 64 << 10,
@@ -83,10 +76,17 @@ impl CollThresholds {
         reduce_scatter_halving_max: 64 << 10,
     };
 
+    /// Whether values of `bytes` bytes, of which a member takes up to `taken`, go through
+    /// rows.
+    const fn publishes(&self, of: CollMember, bytes: usize, taken: usize) -> bool {
+        of.has_rows && bytes <= CellRow::VALUE_BYTES && taken <= self.published_max
+    }
+
     /// The plan of a barrier.
     pub fn barrier(&self, of: CollMember, view: Option<NodeView>) -> CollPlan {
         let mut plan = CollPlan::default();
         match view.map(|view| levels(of.me, view, None)) {
+            None if self.publishes(of, 0, 0) => plan.published_barrier(of),
             None => plan.barrier(of),
             Some(Levels { inner, outer, is_leader, .. }) => {
                 plan.reduce_in_place(inner, 0, BufferSpan::EMPTY);
@@ -110,6 +110,7 @@ impl CollThresholds {
         let data = BufferSpan::first(CollBuffer::Output, len);
         let mut plan = CollPlan::default();
         match view.map(|view| levels(of.me, view, Some(root))) {
+            None if self.publishes(of, len, len) => plan.published_broadcast(of, root.root, data),
             None => plan.broadcast(of, root.root, data, self.broadcast_of(of, len)),
             Some(Levels { inner, head, outer, is_leader }) => {
                 if is_leader {
@@ -140,6 +141,11 @@ impl CollThresholds {
         elements: Elements,
     ) -> CollPlan {
         let mut plan = CollPlan::default();
+        if self.publishes(of, elements.total(), elements.total()) {
+            let from = if of.me == root.root { 0..of.size } else { 0..0 };
+            plan.published_reduce(of, elements, from);
+            return plan;
+        }
         match view.filter(|_| elements.commutes).map(|view| levels(of.me, view, Some(root))) {
             None => plan.reduce(of, root.root, elements),
             Some(Levels { inner, head, outer, is_leader }) => {
@@ -168,6 +174,10 @@ impl CollThresholds {
         let mut plan = CollPlan::default();
         let input = BufferSpan::first(CollBuffer::Input, elements.total());
         let data = BufferSpan::first(CollBuffer::Output, elements.total());
+        if self.publishes(of, elements.total(), elements.total()) {
+            plan.published_reduce(of, elements, 0..of.size);
+            return plan;
+        }
         plan.copy(input, data);
         let view = view.filter(|view| elements.commutes || view.is_ordered);
         match view.map(|view| levels(of.me, view, None)) {
@@ -198,7 +208,11 @@ impl CollThresholds {
     /// The plan of a scan.
     pub fn scan(&self, of: CollMember, elements: Elements, exclusive: bool) -> CollPlan {
         let mut plan = CollPlan::default();
-        plan.scan(of, elements, exclusive);
+        if self.publishes(of, elements.total(), elements.total()) {
+            plan.published_reduce(of, elements, 0..of.me + u32::from(!exclusive));
+        } else {
+            plan.scan(of, elements, exclusive);
+        }
         plan
     }
 
@@ -212,7 +226,13 @@ impl CollThresholds {
         in_place: bool,
     ) -> CollPlan {
         let mut plan = CollPlan::default();
-        if bytes <= self.rooted_tree_block_max {
+        if is_scatter && self.publishes(of, bytes.saturating_mul(of.size as usize), bytes) {
+            plan.published_scatter(of, root, bytes, in_place);
+        } else if !is_scatter && self.publishes(of, bytes, bytes) {
+            let own = BufferSpan::first(CollBuffer::Input, bytes);
+            let except = in_place.then_some(root);
+            plan.published_gather(of, own, Blocks::Even { bytes }, (of.me == root, except));
+        } else if bytes <= self.rooted_tree_block_max {
             plan.rooted_tree(of, root, bytes, is_scatter, in_place);
         } else {
             plan.rooted_flat(of, root, Blocks::Even { bytes }, bytes, is_scatter, in_place);
@@ -239,6 +259,33 @@ impl CollThresholds {
             AllgatherDesign::Bruck
         };
         let mut plan = CollPlan::default();
+        // The result of all is as long, so all choose the same.
+        let is_short = match blocks {
+            Blocks::Even { bytes } => self.publishes(of, bytes, bytes),
+            _ => self.publishes(of, total, total),
+        };
+        if is_short {
+            plan.published_gather(of, own, blocks, (true, None));
+            return plan;
+        }
+        if let Some((view, bytes)) = in_order(of, blocks)
+            && own == BufferSpan::first(CollBuffer::Input, bytes)
+        {
+            let Levels { inner, outer, is_leader, .. } = levels(of.me, view, None);
+            let here = blocks_of_node(of, view, bytes);
+            let all = BufferSpan::first(CollBuffer::Output, total);
+            plan.gather_at(inner, here, bytes);
+            if is_leader {
+                let design = match total > self.allgather_short_max {
+                    true => AllgatherDesign::Ring,
+                    false => AllgatherDesign::Bruck,
+                };
+                let blocks = Blocks::Nodes { bytes, size: of.size };
+                plan.allgather(outer, here, here.at, total, blocks, design);
+            }
+            plan.broadcast(inner, 0, all, self.broadcast_of(inner, total));
+            return plan;
+        }
         plan.allgather(of, own, own_at, total, blocks, design);
         plan
     }
@@ -246,7 +293,9 @@ impl CollThresholds {
     /// The plan of an alltoall with blocks of one length.
     pub fn alltoall(&self, of: CollMember, bytes: usize) -> CollPlan {
         let mut plan = CollPlan::default();
-        if bytes <= self.alltoall_short_block_max && of.size > 2 {
+        if self.publishes(of, bytes.saturating_mul(of.size as usize), bytes) {
+            plan.published_alltoall(of, bytes);
+        } else if bytes <= self.alltoall_short_block_max && of.size > 2 {
             plan.alltoall_short(of, bytes);
         } else {
             let blocks = Blocks::Even { bytes };
@@ -267,17 +316,41 @@ impl CollThresholds {
         let is_short = elements.total() <= self.reduce_scatter_halving_max;
         let halve = is_short && elements.commutes && of.size.is_power_of_two();
         let mut plan = CollPlan::default();
+        if self.publishes(of, elements.total(), elements.total() / of.size as usize) {
+            plan.published_reduce_scatter(of, elements, own);
+            return plan;
+        }
+        if let Some((view, bytes)) = in_order(of, blocks) {
+            let Levels { inner, outer, is_leader, .. } = levels(of.me, view, None);
+            let input = BufferSpan::first(CollBuffer::Input, elements.total());
+            let (sum, here) = (plan.reserve(input.len), blocks_of_node(of, view, bytes));
+            let here = plan.reserve(here.len);
+            plan.copy(input, sum).reduce_in_place(inner, 0, sum);
+            if is_leader {
+                let blocks = Blocks::Nodes { bytes, size: of.size };
+                plan.reduce_scatter_pairwise(outer, sum, blocks, here);
+            }
+            plan.scatter_from(inner, here, bytes);
+            return plan;
+        }
         plan.reduce_scatter(of, elements, blocks, own, halve);
         plan
     }
 }
 
-impl NodeView {
-    /// The view of members that lie on several nodes, and not each on its own: others
-    /// gain nothing by stages.
-    pub fn of_several(self, size: u32) -> Option<Self> {
-        (self.nodes > 1 && self.nodes < size).then_some(self)
+/// The view of a member whose collective goes by nodes, and the bytes of a block: the
+/// blocks of each node are one range then.
+fn in_order(of: CollMember, blocks: Blocks) -> Option<(NodeView, usize)> {
+    match (of.view, blocks) {
+        (Some(view), Blocks::Even { bytes }) if view.is_ordered => Some((view, bytes)),
+        _ => None,
     }
+}
+
+/// The blocks of the members of this node among those of all.
+fn blocks_of_node(of: CollMember, view: NodeView, bytes: usize) -> BufferSpan {
+    let (first, count) = ((of.me - view.place) as usize, view.neighbours as usize);
+    BufferSpan { buffer: CollBuffer::Output, at: first * bytes, len: count * bytes }
 }
 
 /// Both levels of a member; the root leads its node.
@@ -288,9 +361,9 @@ fn levels(me: u32, view: NodeView, root: Option<RootView>) -> Levels {
     let (at_node, as_leader) = root.map_or((u32::MAX, 0), |root| (root.node, root.root));
     let leaders = Subset::Leaders { node: at_node, as_leader };
     Levels {
-        inner: CollMember { me: place, size: neighbours, subset: Subset::Neighbours },
+        inner: CollMember { subset: Subset::Neighbours, ..CollMember::of_all(place, neighbours) },
         head,
-        outer: CollMember { me: node, size: nodes, subset: leaders },
+        outer: CollMember { subset: leaders, ..CollMember::of_all(node, nodes) },
         is_leader: here.map_or(place == 0, |root| root.root == me),
     }
 }

@@ -17,6 +17,9 @@
 //! | alltoall | Bruck; pairwise |
 //! | reduce-scatter | recursive halving; pairwise |
 //!
+//! Short values among ranks that share memory take none of these: each member publishes its
+//! value, and reads those of others ([`row`](crate::coll::row)).
+//!
 //! Messages of one member to another are received in the order in which they were
 //! sent; that is all that the schedules need of a network. A member that has taken part
 //! in a collective has received all that was sent to it there.
@@ -34,15 +37,16 @@ mod prefix;
 mod rooted;
 mod allgather;
 mod alltoall;
+mod published;
 mod algorithm;
 mod plan;
 mod collective;
 mod choice;
 
 pub use blocks::{Block, Blocks, CollTables};
-pub use choice::{CollThresholds, NodeView, RootView};
+pub use choice::{CollThresholds, RootView};
 pub use collective::Collective;
-pub use peers::Subset;
+pub use peers::{NodeView, Subset};
 pub use plan::{
     AllgatherDesign, AllreduceDesign, BroadcastDesign, CollMember, CollPlan, Elements,
     SCRATCH_ALIGN,

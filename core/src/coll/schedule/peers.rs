@@ -18,6 +18,21 @@ pub enum Subset {
     },
 }
 
+/// How the members of a group lie on nodes, as one of them sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeView {
+    /// Its place among the members of its node.
+    pub place: u32,
+    /// How many those are.
+    pub neighbours: u32,
+    /// The number of its node.
+    pub node: u32,
+    /// How many nodes have members.
+    pub nodes: u32,
+    /// The members of each node follow each other, and so do the nodes.
+    pub is_ordered: bool,
+}
+
 /// Maps the numbers of an algorithm to places in the group: the algorithm's numbers
 /// are first unfolded, then rotated, then looked up in a subset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +44,14 @@ pub struct PeerMap {
     /// How many members the subset has.
     pub(super) size: u32,
     pub(super) subset: Subset,
+}
+
+impl NodeView {
+    /// The view of members that lie on several nodes, and not each on its own: others
+    /// gain nothing by stages.
+    pub fn of_several(self, size: u32) -> Option<Self> {
+        (self.nodes > 1 && self.nodes < size).then_some(self)
+    }
 }
 
 impl PeerMap {

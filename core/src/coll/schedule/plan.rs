@@ -8,11 +8,13 @@ use super::alltoall::{BruckExchange, PairwiseExchange};
 use super::barrier::Dissemination;
 use super::blocks::{Blocks, CollTables};
 use super::broadcast::{ChainBroadcast, TreeBroadcast, TreeSpread};
-use super::peers::{Binomial, PeerMap, Subset, minus};
+use super::peers::{Binomial, NodeView, PeerMap, Subset, minus};
 use super::prefix::PrefixScan;
+use super::published::{Published, ValuePart, ValueUse};
 use super::reduction::{Doubling, Halving, Pairing, PairwiseReduce, RingReduce, TreeReduce};
 use super::rooted::{RootedFlat, RootedTree};
 use super::step::{BufferSpan, CollBuffer, CollStep};
+use core::ops::Range;
 use heapless::Vec;
 
 /// The elements of a reduction.
@@ -35,6 +37,10 @@ pub struct CollMember {
     pub size: u32,
     /// How the numbers become places in the group.
     pub subset: Subset,
+    /// The members share memory, and have rows in it for short values.
+    pub has_rows: bool,
+    /// How the members lie on nodes, if a collective should take stages.
+    pub view: Option<NodeView>,
 }
 
 /// How a broadcast is made.
@@ -89,7 +95,7 @@ struct Stage {
 impl CollMember {
     /// A member of the whole group.
     pub const fn of_all(me: u32, size: u32) -> Self {
-        Self { me, size, subset: Subset::All }
+        Self { me, size, subset: Subset::All, has_rows: false, view: None }
     }
 
     const fn peers(&self, root: u32) -> PeerMap {
@@ -119,6 +125,12 @@ impl CollPlan {
     /// Bytes of the scratch buffer.
     pub const fn scratch_bytes(&self) -> usize {
         self.scratch_bytes
+    }
+
+    /// How many collectives in the rows of its group the plan has.
+    pub fn row_turns(&self) -> u64 {
+        let is_one = |stage: &&Stage| matches!(stage.algorithm, Algorithm::Published(_));
+        self.stages.iter().filter(is_one).count() as u64
     }
 
     /// The number of stages.
@@ -371,7 +383,7 @@ impl CollPlan {
         of: CollMember,
         elements: Elements,
         blocks: Blocks,
-        own: core::ops::Range<usize>,
+        own: Range<usize>,
         halve: bool,
     ) -> &mut Self {
         let (CollMember { me, size, .. }, peers) = (of, of.peers(0));
@@ -385,9 +397,149 @@ impl CollPlan {
                 .then(Algorithm::Halving(halving), peers)
                 .copy(data.part(own), result);
         }
-        let (temp, high) = (self.reserve(own.len()), self.reserve(own.len()));
+        self.reduce_scatter_pairwise(of, input, blocks, result)
+    }
+
+    /// Combines the bytes `input` of all members, and gives each its block.
+    pub(super) fn reduce_scatter_pairwise(
+        &mut self,
+        of: CollMember,
+        input: BufferSpan,
+        blocks: Blocks,
+        result: BufferSpan,
+    ) -> &mut Self {
+        let CollMember { me, size, .. } = of;
+        let (temp, high) = (self.reserve(result.len), self.reserve(result.len));
         let pairwise = PairwiseReduce { me, size, input, blocks, result, temp, high };
-        self.then(Algorithm::PairwiseReduce(pairwise), peers)
+        self.then(Algorithm::PairwiseReduce(pairwise), of.peers(0))
+    }
+
+    /// Gathers the inputs of all members, `bytes` bytes of each, to the bytes `at` of the
+    /// first.
+    pub(super) fn gather_at(&mut self, of: CollMember, at: BufferSpan, bytes: usize) -> &mut Self {
+        self.rooted_at(of, at, bytes, false)
+    }
+
+    /// Scatters the bytes `at` of the first member, `bytes` bytes to each output.
+    pub(super) fn scatter_from(
+        &mut self,
+        of: CollMember,
+        at: BufferSpan,
+        bytes: usize,
+    ) -> &mut Self {
+        self.rooted_at(of, at, bytes, true)
+    }
+
+    fn rooted_at(
+        &mut self,
+        of: CollMember,
+        at: BufferSpan,
+        bytes: usize,
+        is_scatter: bool,
+    ) -> &mut Self {
+        let (blocks, at) = (Blocks::Even { bytes }, Some(at));
+        let CollMember { me, size, .. } = of;
+        let (root, own_bytes, in_place) = (0, bytes, false);
+        let flat = RootedFlat { me, root, size, blocks, own_bytes, is_scatter, in_place, at };
+        self.then(Algorithm::RootedFlat(flat), of.peers(0))
+    }
+}
+
+/// Short values, through the rows of the group.
+impl CollPlan {
+    fn published(&mut self, published: Published) -> &mut Self {
+        self.then(Algorithm::Published(published), PeerMap::new(published.size, 0, Subset::All))
+    }
+
+    /// Waits for all members.
+    pub(super) fn published_barrier(&mut self, of: CollMember) -> &mut Self {
+        let sent = Some(BufferSpan::EMPTY);
+        self.published(Published::new(of.size, sent, 0..of.size))
+    }
+
+    /// Brings the bytes `data` of the root to all.
+    pub(super) fn published_broadcast(
+        &mut self,
+        of: CollMember,
+        root: u32,
+        data: BufferSpan,
+    ) -> &mut Self {
+        self.published(match of.me == root {
+            true => Published::new(of.size, Some(data), root..root),
+            false => {
+                let into = ValueUse::Copy(data);
+                Published { into, ..Published::new(of.size, None, root..root + 1) }
+            }
+        })
+    }
+
+    /// Combines the inputs of these members to the output.
+    pub(super) fn published_reduce(
+        &mut self,
+        of: CollMember,
+        elements: Elements,
+        from: Range<u32>,
+    ) -> &mut Self {
+        let input = BufferSpan::first(CollBuffer::Input, elements.total());
+        let output = BufferSpan::first(CollBuffer::Output, elements.total());
+        let into = ValueUse::Combine(output);
+        self.published(Published { into, ..Published::new(of.size, Some(input), from) })
+    }
+
+    /// Combines the bytes `own` of the inputs to the output.
+    pub(super) fn published_reduce_scatter(
+        &mut self,
+        of: CollMember,
+        elements: Elements,
+        own: Range<usize>,
+    ) -> &mut Self {
+        let input = BufferSpan::first(CollBuffer::Input, elements.total());
+        let output = BufferSpan::first(CollBuffer::Output, own.len());
+        let part = ValuePart::From { at: own.start, of: input.len };
+        let into = ValueUse::Combine(output);
+        let all = Published::new(of.size, Some(input), 0..of.size);
+        self.published(Published { part, into, ..all })
+    }
+
+    /// Brings the block `own` of each member to those that take them all.
+    pub(super) fn published_gather(
+        &mut self,
+        of: CollMember,
+        own: BufferSpan,
+        blocks: Blocks,
+        (takes, except): (bool, Option<u32>),
+    ) -> &mut Self {
+        let from = if takes { 0..of.size } else { 0..0 };
+        let sent = if except == Some(of.me) { BufferSpan::EMPTY } else { own };
+        let into = ValueUse::Block(blocks);
+        self.published(Published { into, except, ..Published::new(of.size, Some(sent), from) })
+    }
+
+    /// Brings a block of `bytes` bytes of the root to each member.
+    pub(super) fn published_scatter(
+        &mut self,
+        of: CollMember,
+        root: u32,
+        bytes: usize,
+        in_place: bool,
+    ) -> &mut Self {
+        let all = bytes * of.size as usize;
+        let sent = BufferSpan::first(CollBuffer::Input, all);
+        let except = (of.me == root && in_place).then_some(root);
+        let sent = (of.me == root).then_some(sent);
+        let part = ValuePart::From { at: of.me as usize * bytes, of: all };
+        let into = ValueUse::Copy(BufferSpan::first(CollBuffer::Output, bytes));
+        let one = Published::new(of.size, sent, root..root + 1);
+        self.published(Published { part, into, except, ..one })
+    }
+
+    /// Exchanges blocks of `bytes` bytes of all members with all.
+    pub(super) fn published_alltoall(&mut self, of: CollMember, bytes: usize) -> &mut Self {
+        let all = bytes * of.size as usize;
+        let sent = Some(BufferSpan::first(CollBuffer::Input, all));
+        let part = ValuePart::From { at: of.me as usize * bytes, of: all };
+        let into = ValueUse::Block(Blocks::Even { bytes });
+        self.published(Published { part, into, ..Published::new(of.size, sent, 0..of.size) })
     }
 }
 

@@ -67,6 +67,30 @@ pub enum CollStep {
         /// Where they go.
         into: BufferSpan,
     },
+    /// Begins a collective in the rows of a group ([`row`](crate::coll::row)), and publishes
+    /// these bytes, if others need some of this rank.
+    Enter {
+        /// The bytes.
+        from: Option<BufferSpan>,
+    },
+    /// Takes the bytes that a member has published.
+    Take {
+        /// The place of the member.
+        member: u32,
+        /// The first of the bytes that are taken.
+        at: usize,
+        /// The bytes that the member publishes; `None`: of no matter.
+        value_bytes: Option<usize>,
+        /// Where they go.
+        into: BufferSpan,
+        /// They are combined with what is there, in this order.
+        combined: Option<CombineOrder>,
+    },
+    /// Ends that collective.
+    Leave {
+        /// Whether this rank has taken what each member has published.
+        has_read_all: bool,
+    },
 }
 
 impl BufferSpan {

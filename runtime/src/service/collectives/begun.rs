@@ -229,7 +229,7 @@ impl GroupHandle {
         let record = self.service().take_record();
         *record.work() = Driving {
             group: Some(self.clone()),
-            exchange: Exchange::new(call.plan, self.next()),
+            exchange: Exchange::new(call.plan, self),
             buffers: CollBuffers { input: call.input, output: call.output, scratch },
             scratch: call.scratch,
             combine: call.combines.then_some(combine),
@@ -274,7 +274,7 @@ impl CollRecord {
     pub(super) fn new() -> Self {
         let idle = Driving {
             group: None,
-            exchange: Exchange::new(CollPlan::default(), 0),
+            exchange: Exchange::idle(),
             buffers: CollBuffers::NONE,
             scratch: CollScratch::default(),
             combine: None,

@@ -5,8 +5,11 @@ use super::group::GroupHandle;
 use super::service::lost_error;
 use crate::error::{Error, MessageError};
 use crate::service::messages::{Source, Tags, Under, pattern};
+use std::slice;
 use tsumugi_core::coll::CollError;
+use tsumugi_core::coll::row::{CellRow, RowMemory, RowSeat, RowWait};
 use tsumugi_core::coll::schedule::{BufferSpan, CollPlan, CollStep, CollTables, Collective};
+use tsumugi_core::mem::{AddrError, Rank};
 use tsumugi_core::msg::Label;
 use tsumugi_core::wait::Reason;
 
@@ -16,6 +19,12 @@ pub(super) struct Exchange {
     tag: u32,
     under: heapless::Vec<Transfer, TRANSFERS_MAX>,
     error: Option<Error>,
+    /// The number of the collective in the group's rows that is next or under way.
+    number: u64,
+    /// A step that waits for another member, and for which of its counts.
+    held: Option<(CollStep, RowWait)>,
+    /// A wait for which this rank asks to be woken.
+    watched: Option<RowWait>,
 }
 
 #[derive(Clone, Copy)]
@@ -28,9 +37,19 @@ struct Transfer {
 }
 
 impl Exchange {
-    pub(super) const fn new(plan: CollPlan, tag: u32) -> Self {
-        let machine = Collective::new(plan);
-        Self { machine, tag, under: heapless::Vec::new(), error: None }
+    /// A collective of the group, which begins after all that began before.
+    #[inline]
+    pub(super) fn new(plan: CollPlan, group: &GroupHandle) -> Self {
+        let turns = plan.row_turns();
+        let number = group.rows().map_or(0, |rows| rows.seat().take_numbers(turns));
+        let (machine, tag, under) = (Collective::new(plan), group.next(), heapless::Vec::new());
+        Self { machine, tag, under, error: None, number, held: None, watched: None }
+    }
+
+    /// No collective.
+    pub(super) fn idle() -> Self {
+        let (machine, under) = (Collective::new(CollPlan::default()), heapless::Vec::new());
+        Self { machine, tag: 0, under, error: None, number: 0, held: None, watched: None }
     }
 
     /// Carries out all steps that there are.
@@ -46,7 +65,9 @@ impl Exchange {
         buffers: &CollBuffers,
         combine: Combine<'_>,
     ) {
-        while let Some(step) = self.machine.poll_step(tables) {
+        loop {
+            let held = self.held.take().map(|(step, _)| step);
+            let Some(step) = held.or_else(|| self.machine.poll_step(tables)) else { break };
             match step {
                 CollStep::Copy { from, to } => {
                     // SAFETY: the caller's promise; a program may give one buffer as
@@ -65,8 +86,85 @@ impl Exchange {
                     // SAFETY: the caller's promise.
                     unsafe { self.receive(group, from, into, buffers) };
                 }
+                CollStep::Enter { .. } | CollStep::Take { .. } | CollStep::Leave { .. } => {
+                    // SAFETY: the caller's promise.
+                    if let Err(wait) = unsafe { self.in_row(group, step, buffers, combine) } {
+                        self.held = Some((step, wait));
+                        break;
+                    }
+                    if let Some((wait, rows)) = self.watched.take().zip(group.rows()) {
+                        rows.seat().unwatch(&rows.memory(), wait);
+                    }
+                }
             }
         }
+    }
+
+    /// Carries out a step in the rows of the group.
+    ///
+    /// # Errors
+    ///
+    /// Another member has to do something first.
+    ///
+    /// # Safety
+    ///
+    /// That of [`post`](Self::post).
+    unsafe fn in_row(
+        &mut self,
+        group: &GroupHandle,
+        step: CollStep,
+        buffers: &CollBuffers,
+        combine: Combine<'_>,
+    ) -> Result<(), RowWait> {
+        let rows = group.rows().expect("a plan with rows is for a group that has them");
+        let (seat, memory, number) = (rows.seat(), rows.memory(), self.number);
+        match step {
+            CollStep::Enter { from } => {
+                let value = from.map(|from| match from.len {
+                    0 => &[][..],
+                    // SAFETY: the caller's promise.
+                    len => unsafe { slice::from_raw_parts(buffers.source(from), len) },
+                });
+                seat.try_enter(&memory, number, value)?;
+            }
+            CollStep::Take { member, at, value_bytes, into, combined } => {
+                let mut value = Value([0; CellRow::VALUE_BYTES]);
+                let len = match (combined, into.len) {
+                    (_, 0) => seat.try_take(&memory, number, member, at, &mut [])?,
+                    (None, len) => {
+                        let to = buffers.target(into);
+                        // SAFETY: the caller's promise.
+                        let to = unsafe { slice::from_raw_parts_mut(to, len) };
+                        seat.try_take(&memory, number, member, at, to)?
+                    }
+                    (Some(order), len) => {
+                        let value = &mut value.0[..len];
+                        let sent = seat.try_take(&memory, number, member, at, value)?;
+                        if value_bytes.is_none_or(|expected| expected == sent) {
+                            let combine = combine.expect("a reduction has an operation");
+                            let leaves = LeaveOnPanic { seat, memory: &memory, number };
+                            combine(value.as_ptr(), buffers.target(into), len, order);
+                            std::mem::forget(leaves);
+                        }
+                        sent
+                    }
+                };
+                if let Some(expected) = value_bytes.filter(|expected| *expected != len) {
+                    let rank = group.rank_of(member);
+                    let error = CollError::LengthsDiffer { rank, bytes: len, expected };
+                    self.error.get_or_insert(Error::Coll(error));
+                }
+            }
+            CollStep::Leave { has_read_all } => {
+                seat.leave(&memory, number, has_read_all);
+                self.number += 1;
+            }
+            CollStep::Copy { .. }
+            | CollStep::Combine { .. }
+            | CollStep::Send { .. }
+            | CollStep::Receive { .. } => unreachable!("{step:?} is not a step in a row"),
+        }
+        Ok(())
     }
 
     /// # Safety
@@ -169,6 +267,13 @@ impl Exchange {
         }
     }
 
+    /// Gives up a step that is held, because a rank has died.
+    #[cold]
+    fn lose(&mut self, group: &GroupHandle, rank: Rank) {
+        self.held = None;
+        self.machine.handle_lost(group.service().lost().unwrap_or(rank));
+    }
+
     /// For what a caller waits, in a report: the collective, and the rank of the message.
     fn reason(&self, group: &GroupHandle, member: u32) -> Reason {
         let group_number = group.report_number().map_or(0, |number| u64::from(number) << 32);
@@ -176,16 +281,28 @@ impl Exchange {
         Reason { what: self.machine.name(), at: group_number | u64::from(self.tag), wanted }
     }
 
-    /// For what the collective waits, in a report, if it waits for a message.
+    /// For what the collective waits, in a report, if it waits for another member.
     pub(super) fn waits_for(&self, group: &GroupHandle) -> Option<Reason> {
+        if let Some((_, wait)) = self.held {
+            return Some(self.reason(group, wait.member()));
+        }
         // A receive, if there is one: a send ends when the other rank has arrived, too.
         let receive = self.under.iter().find(|transfer| transfer.expected.is_some());
         let first = receive.or(self.under.first())?;
         Some(self.reason(group, first.member))
     }
 
-    /// Waits for the first message under way.
+    /// Waits for another member, or for the first message under way.
     pub(super) fn wait(&mut self, group: &GroupHandle) {
+        if let Some((_, wait)) = self.held {
+            let rows = group.rows().expect("a step in a row is held");
+            if let Err(AddrError::PeerLost { rank }) =
+                rows.wait(wait, self.reason(group, wait.member()))
+            {
+                self.lose(group, rank);
+            }
+            return;
+        }
         if !self.under.is_empty() {
             let first = self.under.remove(0);
             self.end(group, first);
@@ -195,6 +312,21 @@ impl Exchange {
     /// Takes the results of the messages that have ended; returns whether there was one.
     pub(super) fn look(&mut self, group: &GroupHandle) -> bool {
         let mut any = false;
+        if let Some((_, wait)) = self.held {
+            if let Some(rank) = group.service().lost() {
+                self.lose(group, rank);
+                return true;
+            }
+            let rows = group.rows().expect("a step in a row is held");
+            // Its turn comes when this rank has moved on another one: then it looks at all.
+            if self.watched == Some(wait) || rows.seat().is_turn(wait) {
+                return false;
+            }
+            rows.seat().watch(&rows.memory(), wait);
+            self.watched = Some(wait);
+            // The step is tried once more.
+            return true;
+        }
         while let Some(index) = self
             .under
             .iter()
@@ -216,6 +348,23 @@ impl Exchange {
         })
     }
 }
+
+/// Ends a collective whose operation panics: the other members have this rank's value.
+struct LeaveOnPanic<'g, M: RowMemory> {
+    seat: &'g RowSeat,
+    memory: &'g M,
+    number: u64,
+}
+
+impl<M: RowMemory> Drop for LeaveOnPanic<'_, M> {
+    fn drop(&mut self) {
+        self.seat.leave(self.memory, self.number, false);
+    }
+}
+
+/// A value that is combined, at an address for elements of any type.
+#[repr(align(64))]
+struct Value([u8; CellRow::VALUE_BYTES]);
 
 /// Messages of a round: children of a binomial tree, of which one at the root may be in
 /// two parts.

@@ -2,6 +2,7 @@
 
 use super::buffers::CollScratch;
 use super::contexts::WORLD;
+use super::rows::GroupRows;
 use super::service::Collectives;
 use crate::error::Error;
 use std::fmt;
@@ -25,6 +26,8 @@ struct GroupShared {
     /// The number of the next collective.
     next: AtomicU32,
     nodes: OnceLock<Option<GroupNodes>>,
+    /// For short values, if all members share a node and a row was free.
+    rows: Option<GroupRows>,
     /// The scratch memory of collectives that have ended, for the next ones.
     scratch: Mutex<Vec<CollScratch>>,
 }
@@ -42,20 +45,25 @@ impl GroupHandle {
     /// The group of all ranks.
     pub(crate) fn world(service: &Arc<Collectives>) -> Self {
         let (me, size) = (service.member().rank().0, service.member().size());
-        Self::with(service.clone(), WORLD, None, me, size)
+        let free = service.rows().offer(service.member()).free;
+        service.rows().take_back(free & !1);
+        let rows = GroupRows::new(service, (0..size).map(Rank), me, (0, 0));
+        Self::with(service.clone(), WORLD, None, (me, size), rows)
     }
 
     fn with(
         service: Arc<Collectives>,
         context: u16,
         members: Option<Box<[Rank]>>,
-        me: u32,
-        size: u32,
+        (me, size): (u32, u32),
+        rows: Option<GroupRows>,
     ) -> Self {
         service.broken().add_group(context);
         let (next, nodes) = (AtomicU32::new(0), OnceLock::new());
         let scratch = Mutex::default();
-        Self(Arc::new(GroupShared { service, context, members, me, size, next, nodes, scratch }))
+        let shared =
+            GroupShared { service, context, members, me, size, next, nodes, rows, scratch };
+        Self(Arc::new(shared))
     }
 
     /// The number of members.
@@ -92,7 +100,11 @@ impl GroupHandle {
 
     /// The member that this rank is, for a plan.
     pub fn member(&self) -> CollMember {
-        CollMember::of_all(self.0.me, self.0.size)
+        CollMember {
+            has_rows: self.0.rows.is_some(),
+            view: self.view(),
+            ..CollMember::of_all(self.0.me, self.0.size)
+        }
     }
 
     /// How the members lie on nodes, if a collective should take stages.
@@ -186,6 +198,11 @@ impl GroupHandle {
         self.0.next.fetch_add(1, Ordering::Relaxed)
     }
 
+    /// The rows for short values, if the group has them.
+    pub(super) fn rows(&self) -> Option<&GroupRows> {
+        self.0.rows.as_ref()
+    }
+
     /// Takes scratch memory, of a collective that has ended if there is one.
     pub fn take_scratch(&self) -> CollScratch {
         self.scratch().pop().unwrap_or_default()
@@ -203,9 +220,15 @@ impl GroupHandle {
     }
 
     /// The group of these members, with a context that they have claimed.
-    pub(super) fn part(&self, context: u16, members: Box<[Rank]>, me: u32) -> Self {
-        let size = members.len() as u32;
-        Self::with(self.0.service.clone(), context, Some(members), me, size)
+    pub(super) fn part(
+        &self,
+        context: u16,
+        members: Box<[Rank]>,
+        me: u32,
+        rows: Option<GroupRows>,
+    ) -> Self {
+        let place = (me, members.len() as u32);
+        Self::with(self.0.service.clone(), context, Some(members), place, rows)
     }
 }
 

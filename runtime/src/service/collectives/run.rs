@@ -27,7 +27,7 @@ impl GroupHandle {
     ) -> Result<(), Error> {
         tsumugi_ult::assert_may_block("collective");
         self.service().check()?;
-        let mut exchange = Exchange::new(plan, self.next());
+        let mut exchange = Exchange::new(plan, self);
         loop {
             // SAFETY: the caller's promise.
             unsafe { exchange.post(self, tables, buffers, combine) };

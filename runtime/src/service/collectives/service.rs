@@ -4,10 +4,12 @@
 use super::begun::CollRecord;
 use super::broken::BrokenGroups;
 use super::contexts::ContextTable;
+use super::row_table::RowTable;
 use crate::death::DeathWatch;
 use crate::error::Error;
 use crate::service::Service;
 use crate::service::messages::{Messages, Under};
+use crate::word_wait::WordWait;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -25,6 +27,8 @@ pub struct Collectives {
     deaths: DeathWatch,
     broken: Mutex<BrokenGroups>,
     contexts: Mutex<ContextTable>,
+    rows: Mutex<RowTable>,
+    word_wait: Arc<WordWait>,
     records: Mutex<Records>,
     /// The number of collectives under way.
     running_count: AtomicUsize,
@@ -41,13 +45,15 @@ struct Records {
 }
 
 impl Collectives {
-    pub(crate) fn new(member: &Member, messages: Arc<Messages>) -> Self {
+    pub(crate) fn new(member: &Member, messages: Arc<Messages>, word_wait: Arc<WordWait>) -> Self {
         Self {
             member: member.clone(),
             messages,
             deaths: DeathWatch::default(),
             broken: Mutex::default(),
             contexts: Mutex::new(ContextTable::new()),
+            rows: Mutex::default(),
+            word_wait,
             records: Mutex::default(),
             running_count: AtomicUsize::new(0),
         }
@@ -67,6 +73,19 @@ impl Collectives {
 
     pub(super) fn contexts(&self) -> MutexGuard<'_, ContextTable> {
         self.contexts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn rows(&self) -> MutexGuard<'_, RowTable> {
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// For what a caller sleeps in this rank's row `index`, for reports.
+    pub(crate) fn wait_in_row(&self, index: usize) -> Option<Reason> {
+        self.rows().wait_in(index)
+    }
+
+    pub(super) fn word_wait(&self) -> &WordWait {
+        &self.word_wait
     }
 
     /// A rank of the job that has died.

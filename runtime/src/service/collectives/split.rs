@@ -2,6 +2,8 @@
 
 use super::buffers::CollBuffers;
 use super::group::GroupHandle;
+use super::row_table::RowOffer;
+use super::rows::GroupRows;
 use crate::error::Error;
 use tsumugi_core::coll::CollError;
 use tsumugi_core::coll::schedule::{Blocks, BufferSpan, CollBuffer, CollThresholds};
@@ -44,8 +46,25 @@ impl GroupHandle {
     /// Those of [`claim_context`](Self::claim_context).
     pub fn split(&self, color: Option<u32>, key: i64) -> Result<Option<Self>, Error> {
         let color = color.map_or(u64::MAX, u64::from);
-        let own = [color, key.cast_unsigned()];
-        let mut all = vec![[0u64; 2]; self.size() as usize];
+        let offer = self.service().rows().offer(self.service().member());
+        let split = self.split_with(color, key, offer);
+        let kept = match &split {
+            Ok(Some((_, Some(row)))) => 1 << row,
+            _ => 0,
+        };
+        self.service().rows().take_back(offer.free & !kept);
+        Ok(split?.map(|(group, _)| group))
+    }
+
+    /// The new group, and which of the rows that were offered it uses.
+    fn split_with(
+        &self,
+        color: u64,
+        key: i64,
+        offer: RowOffer,
+    ) -> Result<Option<(Self, Option<usize>)>, Error> {
+        let own = [color, key.cast_unsigned(), offer.free, offer.top];
+        let mut all = vec![[0u64; 4]; self.size() as usize];
         let bytes = size_of_val(&own);
         let (span, total) = (BufferSpan::first(CollBuffer::Input, bytes), size_of_val(&*all));
         let blocks = Blocks::Even { bytes };
@@ -62,8 +81,8 @@ impl GroupHandle {
         let context = self.claim_context()?;
         let mut members: Vec<(i64, u32)> = (0..)
             .zip(&all)
-            .filter(|(_, [other, _])| *other == color)
-            .map(|(member, [_, key])| (key.cast_signed(), member))
+            .filter(|(_, [other, ..])| *other == color)
+            .map(|(member, [_, key, ..])| (key.cast_signed(), member))
             .collect();
         if color == u64::MAX {
             self.service().contexts().free(context.into());
@@ -73,6 +92,13 @@ impl GroupHandle {
         let me = members.iter().position(|(_, member)| *member == self.me());
         let me = me.expect("this rank has this color") as u32;
         let ranks: Box<[Rank]> = members.iter().map(|(_, member)| self.rank_of(*member)).collect();
-        Ok(Some(self.part(context, ranks, me)))
+        let offers = all.iter().filter(|[other, ..]| *other == color);
+        let free = offers.clone().fold(u64::MAX, |free, [_, _, offered, _]| free & offered);
+        let base = offers.map(|[.., top]| *top).max().unwrap_or(0);
+        let row = (free != 0).then_some(free.trailing_zeros() as usize);
+        let in_row = |row| GroupRows::new(self.service(), ranks.iter().copied(), me, (row, base));
+        let rows = row.and_then(in_row);
+        let row = row.filter(|_| rows.is_some());
+        Ok(Some((self.part(context, ranks, me, rows), row)))
     }
 }
