@@ -338,7 +338,7 @@ END
 jobs() {
     say "jobs on two nodes"
     before=$(sent va)
-    /tsumugi info | grep -A4 "network to other nodes"
+    /tsumugi info --measure | grep -A4 "network to other nodes"
     job /hello
     job /put_get
     job /job --role reach

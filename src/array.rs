@@ -96,7 +96,7 @@ pub use alone::Arrays;
 pub use balance::{Use, Uses};
 pub use checkout::{Checkout, Mode, Read, ReadWrite, Write};
 pub use handle::GlobalArray;
-pub use ops::{ArrayOps, GetAt, PutAt};
+pub use ops::{ArrayOps, AtomicAt, GetAt, PutAt};
 pub use options::{ArrayOptions, Directory};
 pub use table::ArrayHandle;
 pub use tsumugi_gas::page::{DirectoryEntry, Distribution, PageId, ShapeError};

@@ -53,6 +53,6 @@ mod ops;
 
 pub use communicator::Comm;
 pub use ops::{CommOps, OfMessage, Receives, Sends};
-pub use owned::Owned;
+pub use owned::{Owned, OwnedValues};
 pub use request::{Keep, Message, Receiving, Sending};
 pub use scope::Scope;

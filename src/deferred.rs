@@ -1,9 +1,9 @@
 //! Operations that have not begun: one value for each call, and four ways to use it.
 //!
-//! [`Runtime::ops`](crate::Runtime::ops), [`Comm::ops`](crate::Comm::ops) and
-//! [`GlobalArray::ops`](crate::GlobalArray::ops) have methods with the names of the
-//! blocking calls. Each returns a [`Deferred`], which
-//! does nothing by itself:
+//! [`Runtime::ops`](crate::Runtime::ops), [`Comm::ops`](crate::Comm::ops),
+//! [`Group::ops`](crate::Group::ops), [`GlobalArray::ops`](crate::GlobalArray::ops) and
+//! [`Global::ops`](crate::Global::ops) have methods with the names of the blocking calls.
+//! Each returns a [`Deferred`], which does nothing by itself:
 //!
 //! | the caller | uses | and gets |
 //! |---|---|---|
@@ -39,6 +39,70 @@
 //! rank of the same node is done when the call returns, unless [`Path`](crate::Path) sends
 //! it through a queue; so is an access to a page of an array that is in reach. Operations
 //! on ranks of other nodes are in flight at first.
+//!
+//! # All operations
+//!
+//! Each of these has all four ways, and allocates in none of them. The columns say who
+//! carries out an operation that is not done at once, and what happens to it if its
+//! [`InFlight`] or its future is dropped; what the operation owns is dropped when it ends.
+//!
+//! | | operations | in flight with | dropped in flight |
+//! |---|---|---|---|
+//! | `rt.ops()` | `get`, `put`, all atomics, `signal` | the network or the queue; an atomic that a device lacks: a ULT | goes on |
+//! | | `get_buffer`, `put_buffer` | the network or the queue, with the buffer | goes on |
+//! | | `put_signal` | a ULT, with the buffer | goes on |
+//! | | `barrier` | a ULT | goes on |
+//! | | `wait_until` | no thread: a signal ends it | ends |
+//! | `comm.ops()` | `send` | the workers, with the values | goes on |
+//! | | `recv` | the workers, with the room | takes no message that has not begun to come |
+//! | `group.ops()` | `barrier`, `broadcast`, `reduce`, `allreduce`, `scan`, `exscan`, `gather`, `scatter`, `allgather`, `alltoall`, `reduce_scatter`, and `gather_v`, `scatter_v`, `allgather_v`, `alltoall_v`, `reduce_scatter_v` | the workers, with the values and the room for the result | goes on: other members wait for it |
+//! | `array.ops()` | `get`, `put`, all atomics | a ULT, if the page is not in reach | goes on |
+//! | `global.ops()` | `get`, `put`, all atomics | a ULT, if the word is not at hand | goes on |
+//! | | `copy`, `request` | the workers of the ranks at its ends | goes on |
+//!
+//! The first operations of a rank make its tables: 512 operations can be in flight that no
+//! network carries out. Later operations use them again. A collective keeps scratch memory
+//! with its group, as much as the longest one needed.
+//!
+//! # A function for the result
+//!
+//! A function gets the result on the thread that ends the operation. It may begin the next
+//! operation, but not wait for one:
+//!
+//! ```
+//! # fn main() -> Result<(), tsumugi::Error> {
+//! # tsumugi::run(|rt| {
+//! use std::sync::mpsc;
+//! use tsumugi::group::Sum;
+//!
+//! let (world, words) = (rt.world(), rt.share::<u64>(1)?);
+//! let at = words.at(rt.rank(), 0);
+//! let (tell, told) = mpsc::channel();
+//! let theirs = rt.clone();
+//! // The sum of all ranks goes into a word of this one; then the program is told.
+//! let sum = world.ops().allreduce(vec![u64::from(rt.rank().0) + 1], Sum);
+//! let begun = sum.then(move |sum| {
+//!     let sum = sum.expect("no rank has died")[0];
+//!     let put = theirs.ops().put(at, sum).then(move |put| tell.send(put).expect("awaited"));
+//!     put.expect("there is room");
+//! });
+//! begun.map_err(tsumugi::Error::program)?;
+//! while told.try_recv().is_err() {
+//!     tsumugi::ult::yield_now();
+//! }
+//! let ranks = u64::from(rt.size());
+//! assert_eq!(rt.get(at)?, ranks * (ranks + 1) / 2);
+//! # rt.barrier()
+//! # })
+//! # }
+//! ```
+//!
+//! # The end of the rank
+//!
+//! A rank whose `main` returns takes part in what it has begun: it ends when its collectives,
+//! and the operations that ULTs carry out, have ended. If `main` fails or panics, they end
+//! with [`AddrError::Ended`](crate::AddrError::Ended), in threads that wait and in functions
+//! alike, and so do those that a thread begins later.
 //!
 //! # Memory
 //!
@@ -86,4 +150,5 @@ pub(crate) use carried::{OfRank, Steps, carry_out};
 pub use steps::{Barrier, PutSignal};
 pub use until::WaitUntil;
 pub use view::Ops;
+pub(crate) use word::Value;
 pub use word::{Loaded, Nothing, OnWord};

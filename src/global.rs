@@ -29,10 +29,11 @@
 //! | [`Global::copy`] | copies between any two ranks |
 //! | [`Global::signal`], [`Global::wait_until`] | words for which ULTs wait |
 //! | [`Global::begin`], [`Operation`] | copies and atomics with an order |
+//! | [`Global::ops`] | accesses and copies as [values](crate::deferred) |
 //! | [`Global::workspace`] | bytes in parts on several ranks |
 //! | [`Global::channel_to`], [`Global::channel_from`] | messages of any length, in order |
 //! | [`SegmentSource`], [`SegmentSink`] | rings of segments from one rank to another |
-//! | [`Global::pool`], [`container`] | remote malloc and free; vectors, lists, maps of all ranks |
+//! | [`Global::pool`], [`container`] | remote malloc and free; containers of bytes, below [`crate::container`] |
 //!
 //! The first access to a rank reads the rank's table of regions; later accesses
 //! find the table in this rank's cache, which has a bound that does not depend on
@@ -52,6 +53,7 @@ mod channel;
 mod copy;
 mod handle;
 mod operation;
+mod ops;
 mod pool;
 mod region;
 mod retire;
@@ -70,6 +72,7 @@ pub use block::GlobalBlock;
 pub use channel::{ChannelReceiver, ChannelSender};
 pub use handle::Global;
 pub use operation::Operation;
+pub use ops::{GlobalOps, OfRequest, WordAt};
 pub use pool::Pool;
 pub use region::GlobalRegion;
 pub use segment::{SegmentSink, SegmentSource};

@@ -11,11 +11,11 @@
 //! | [`Group::scatter`] | a block of one member's values to each |
 //! | [`Group::alltoall`] | a block of each for each |
 //! | [`Sum`], [`Min`], ..., [`Commuting`], `Fn(T, T) -> T` | [operations](Operation) |
-//! | [`Group::begin_barrier`] and similar | begin a collective, which goes on by itself: [`Pending`] |
+//! | [`Group::ops`] | all of them as values: waited for, awaited, tried, or given a function |
 //!
 //! All members of a group call the same collectives in the same order, with lengths that
 //! fit, each from one thread at a time; several collectives of a group can be under way
-//! if all but the last were begun by a `begin_` call. If a length does not fit, the
+//! if all but the last were begun as [values](GroupOps). If a length does not fit, the
 //! member that notices it returns [`CollError::LengthsDiffer`](crate::CollError), and has
 //! taken part to the end, so that the others do not wait for it.
 //!
@@ -50,10 +50,16 @@
 
 mod operation;
 mod handle;
+mod call;
 mod rooted;
 mod all;
-mod pending;
+mod ops;
+mod raw;
 
 pub use handle::Group;
 pub use operation::{And, Commuting, Max, Min, Operation, Or, Prod, Sum, Xor};
-pub use pending::Pending;
+pub use ops::{CombineBy, GroupOps, InPlace, MoveOnly, NoValues, OfGroup, ToOther};
+#[doc(hidden)]
+pub use raw::{RawBlocks, RawCollective, StartedCollective, raw_combine};
+#[doc(hidden)]
+pub use tsumugi_runtime::service::collectives::CombineFn;

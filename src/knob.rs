@@ -2,6 +2,7 @@
 //! for misspelt ones.
 
 mod variable;
+mod group_list;
 mod listed;
 mod misspelt;
 

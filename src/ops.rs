@@ -409,6 +409,17 @@ pub(crate) const fn width_of<T>() -> Option<Width> {
     }
 }
 
+/// The width of a word; a `T` that is none is an error at compile time.
+pub(crate) const fn word_of<T>() -> Width {
+    match width_of::<T>() {
+        Some(width) => width,
+        None => panic!(
+            "the type is no word of 1, 2, 4 or 8 bytes: an operation owns more bytes in a Buffer \
+             (get_buffer, put_buffer)"
+        ),
+    }
+}
+
 /// The bytes of a value of a type that has a [`width_of`].
 #[inline(always)]
 pub(crate) fn bits_of<T: Plain>(value: T) -> u64 {

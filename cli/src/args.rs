@@ -93,6 +93,10 @@ pub struct InfoArgs {
     /// group, those of this group
     #[arg(long, value_name = "GROUP", num_args = 0..=1, value_parser = knob_group)]
     pub config: Option<Option<KnobGroup>>,
+    /// Also try each operation of the network and measure messages between two cores,
+    /// once, now: some seconds
+    #[arg(long, conflicts_with_all = ["config", "memory", "space"])]
+    pub measure: bool,
     /// Print JSON: of the variables, or of the machine
     #[arg(long, conflicts_with_all = ["memory", "space"])]
     pub json: bool,
@@ -191,7 +195,7 @@ pub struct MessageArgs {
     pub state: Option<CoreDistance>,
     /// Maximum time to wait for a distance between the cores [default: 180; with
     /// --quick 0, unless --state is given]
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(..=WAIT_MAX))]
     pub wait: Option<u64>,
     /// Run as one of the ranks that are measured
     #[arg(long, hide = true, value_name = "FOLDER")]
@@ -284,17 +288,16 @@ fn time(word: &str) -> Result<Duration, String> {
 
 fn variable(word: &str) -> Result<(String, OsString), String> {
     let (name, value) = match word.split_once('=') {
-        Some((name, value)) => (name, value.into()),
-        None => {
-            let value = std::env::var_os(word);
-            (word, value.ok_or_else(|| format!("{word} is not set here, and has no value"))?)
-        }
+        Some((name, value)) => (name, Some(value.into())),
+        None => (word, None),
     };
     let may = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    match name.is_empty() || !name.chars().all(may) {
-        true => Err("the name of a variable has letters, digits and _".to_owned()),
-        false => Ok((name.to_owned(), value)),
+    if name.is_empty() || !name.chars().all(may) {
+        return Err("the name of a variable has letters, digits and _".to_owned());
     }
+    let value = value.or_else(|| std::env::var_os(name));
+    let value = value.ok_or_else(|| format!("{name} is not set here, and has no value"))?;
+    Ok((name.to_owned(), value))
 }
 
 fn knob_group(word: &str) -> Result<KnobGroup, String> {
@@ -320,7 +323,8 @@ fn host(word: &str) -> Result<String, String> {
 }
 
 fn within(word: &str, what: &str, max: u64) -> Result<u64, String> {
-    let count: u64 = word.parse().map_err(|_| format!("expected the number of {what}"))?;
+    let count: u64 =
+        word.parse().map_err(|_| format!("expected the number of {what}, 1 to {max}"))?;
     match count {
         0 => Err(format!("the number of {what} must be at least 1")),
         n if n > max => Err(format!("the number of {what} must be at most {max}")),
@@ -332,6 +336,8 @@ const RANKS_MAX: u32 = tsumugi::pvas::config::RANKS_MAX;
 const ULTS_MAX: u32 = 1 << 20;
 const WORKERS_MAX: u32 = DoorbellSet::WORKERS_MAX as u32;
 const OPERATIONS_MAX: u64 = 1 << 40;
+/// A week, in seconds.
+const WAIT_MAX: u64 = 7 * 24 * 3600;
 
 #[cfg(test)]
 mod tests {
@@ -393,6 +399,8 @@ mod tests {
             ("tsumugi run -n 2 --timeout 30 prog", "'30'", "with a unit"),
             ("tsumugi run -n 2 --timeout 0s prog", "'0s'", "longer than 0"),
             ("tsumugi run -n 2 --env =x prog", "'=x'", "letters, digits"),
+            ("tsumugi run -n 2 --env= prog", "''", "letters, digits"),
+            ("tsumugi bench message --wait 18446744073709551615", "18446744073709551615", "604800"),
             ("tsumugi run -n 2 --env TSUMUGI_TEST_UNSET prog", "UNSET", "is not set here"),
             ("tsumugi run -n 2 --bind core prog", "'core'", "cores, none, auto"),
             ("tsumugi info --config thread", "'thread'", "ranks, threads, memory"),

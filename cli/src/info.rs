@@ -1,9 +1,10 @@
 //! `tsumugi info`: what this machine offers to a job, and what a job would use.
 //!
-//! Facts that cannot be found out are shown as unknown.
+//! Facts that cannot be found out are shown as unknown. What depends on the moment, such
+//! as a trial with a time limit, is a measurement, and only `--measure` makes it.
 
 use crate::failure::Failure;
-use crate::{args, bench, memory, space, text};
+use crate::{args, memory, space, text};
 use serde_json::{Value as Json, json};
 use std::fmt;
 use std::fs;
@@ -15,8 +16,9 @@ use tsumugi::pvas::config::RANKS_MAX;
 use tsumugi::pvas::distance::{Distance, Thresholds};
 use tsumugi::pvas::partition::{PartitionShape, ShapeError};
 use tsumugi::pvas::space::limits;
-use tsumugi::pvas::{HugePages, Space, SpaceConfig, attach, cma, fence};
+use tsumugi::pvas::{HugePages, Space, SpaceConfig, attach, cma, fence, numa, system};
 use tsumugi::{Config, Knob, KnobGroup, Ledger};
+use tsumugi_core::mem::LocalRank;
 
 /// The parts of the description that the arguments select; the machine if they
 /// select none.
@@ -29,7 +31,7 @@ pub fn info(args: &args::InfoArgs) -> Result<String, Failure> {
     if args.json {
         let found = match args.config {
             Some(group) => Json::Array(configuration_json(&knobs(args.ranks, group)?)),
-            None => Json::Object(machine().into_iter().map(FactGroup::into_json).collect()),
+            None => Json::Object(machine(args).into_iter().map(FactGroup::into_json).collect()),
         };
         return Ok(format!("{found:#}\n"));
     }
@@ -40,7 +42,7 @@ pub fn info(args: &args::InfoArgs) -> Result<String, Failure> {
         text += &tables(args.ranks)?;
     }
     let is_machine = text.is_empty() && !args.space;
-    Ok(if is_machine { machine().iter().map(FactGroup::to_string).collect() } else { text })
+    Ok(if is_machine { machine(args).iter().map(FactGroup::to_string).collect() } else { text })
 }
 
 /// Facts of one subject.
@@ -170,14 +172,13 @@ fn no_job(error: ShapeError) -> Failure {
 }
 
 /// The machine, as a job would find it.
-fn machine() -> Vec<FactGroup> {
+fn machine(args: &args::InfoArgs) -> Vec<FactGroup> {
     let cpus = affinity::allowed().unwrap_or_default();
-    let line = bench::trip_ns();
     let facts = vec![
         ("kernel", or_unknown(word_of("/proc/sys/kernel/osrelease"))),
         ("ranks find each other by", boot_method()),
         ("cpus", format!("{} ({})", cpus.len(), ranges(&cpus))),
-        ("cache line, one way", line.map_or_else(|| "not measured".to_owned(), text::time)),
+        ("memory nodes", or_unknown(word_of("/sys/devices/system/node/online"))),
         ("page", text::bytes(page_bytes())),
         ("memory left", memory::left_bytes().map_or_else(unknown, text::bytes)),
         ("memory limit of the control group", memory::limit_bytes().map_or_else(none, text::bytes)),
@@ -185,6 +186,8 @@ fn machine() -> Vec<FactGroup> {
         ("huge pages reserved", space::allowed(HugePages::Reserved)),
         ("cross-memory copy (process_vm_readv)", cross_copy()),
         ("memory files (memfd, seals)", memory_files()),
+        ("policy of memory files (mbind)", memory_policy(&cpus)),
+        ("watch of processes (pidfd_open)", watches()),
         ("fence of all processors (membarrier)", fences()),
         ("address space limit", limit(libc::RLIMIT_AS)),
         ("file size limit", limit(libc::RLIMIT_FSIZE)),
@@ -192,23 +195,52 @@ fn machine() -> Vec<FactGroup> {
         ("mappings limit", or_unknown(word_of("/proc/sys/vm/max_map_count"))),
     ];
     let machine = FactGroup { title: "machine", facts, table: String::new() };
-    [Some(machine), Some(network()), messages(&cpus)].into_iter().flatten().collect()
+    let network = if args.measure { tried_network() } else { network() };
+    let messages = if args.measure { messages(&cpus) } else { None };
+    [Some(machine), Some(network), messages].into_iter().flatten().collect()
 }
 
-/// The network that connects this node to others, tried now.
+/// The network that a job on several nodes would open, and the devices that the system
+/// has; nothing is opened.
 fn network() -> FactGroup {
+    let facts = match Config::from_env() {
+        Ok(config) => vec![
+            ("library", config.network.kind.to_string()),
+            ("interfaces", or_nothing(names_of("/sys/class/net").join(", "))),
+            (
+                "InfiniBand and RoCE devices",
+                or_nothing(names_of("/sys/class/infiniband").join(", ")),
+            ),
+            ("operations", "not tried: `tsumugi info --measure` tries each".to_owned()),
+        ],
+        Err(error) => vec![("none", error.to_string())],
+    };
+    FactGroup { title: "network to other nodes", facts, table: String::new() }
+}
+
+/// The same network, opened and tried now.
+fn tried_network() -> FactGroup {
     let found = Config::from_env().map(|config| config.probe_network());
     let facts = match found {
         Ok(Ok(facts)) => vec![
             ("provider", facts.provider),
             ("device", facts.device),
-            ("missing features", or_nothing(facts.lacks.join("; "))),
+            ("missing features, in one trial each", or_nothing(facts.lacks.join("; "))),
             ("emulated by the target's processor", or_nothing(facts.emulated.join(", "))),
         ],
         Ok(Err(error)) => vec![("none", error.to_string())],
         Err(error) => vec![("none", error.to_string())],
     };
     FactGroup { title: "network to other nodes", facts, table: String::new() }
+}
+
+/// The files of a folder of the system, sorted.
+fn names_of(folder: &str) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort_unstable();
+    names
 }
 
 /// Whether the kernel copies between processes, which a container may refuse.
@@ -222,6 +254,25 @@ fn memory_files() -> String {
         Ok(_) => "work".to_owned(),
         Err(error) => format!("{error}: no job starts"),
     }
+}
+
+/// Whether the pages of a partition can be bound to a memory node.
+fn memory_policy(cpus: &[usize]) -> String {
+    let node = cpus.get(..1).and_then(numa::node_of);
+    let space = Space::create(1, &SpaceConfig::default()).ok();
+    let Some((node, space)) = node.zip(space) else { return unknown() };
+    match space.prefer_node(LocalRank(0), node) {
+        Ok(()) => "works".to_owned(),
+        Err(error) => format!("{error}: pages lie on the memory node of their first touch"),
+    }
+}
+
+fn watches() -> String {
+    let refused = |errno| {
+        let error = std::io::Error::from_raw_os_error(errno);
+        format!("{error}: tsumugi run starts no job")
+    };
+    system::may_watch().map_or_else(refused, |()| "works".to_owned())
 }
 
 fn fences() -> String {
@@ -242,7 +293,7 @@ fn messages(cpus: &[usize]) -> Option<FactGroup> {
     let Some(Calibration { measured, thresholds }) = calibrate::between(first, second, LIMIT)
     else {
         let facts = vec![("cpus", format!("{first} and {second} could not be measured"))];
-        return Some(FactGroup { title: "messages", facts, table: String::new() });
+        return Some(FactGroup { title: "messages, measured once", facts, table: String::new() });
     };
     let distance = Distance::of_trip(measured.trip_ns);
     let chosen = thresholds.named().map(|(name, bytes)| (name, limit_bytes(bytes)));
@@ -253,7 +304,7 @@ fn messages(cpus: &[usize]) -> Option<FactGroup> {
     ];
     known.extend(chosen);
     let table = format!("\n{}", ways(&measured));
-    Some(FactGroup { title: "messages", facts: known, table })
+    Some(FactGroup { title: "messages, measured once", facts: known, table })
 }
 
 /// The least time of each way, by size.
@@ -348,6 +399,7 @@ const LIMIT: Duration = Duration::from_millis(500);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::Parser;
 
     #[test]
     fn neighbouring_cpus_are_a_range() {
@@ -375,7 +427,13 @@ mod tests {
 
     #[test]
     fn the_machine_is_described() {
-        let text: String = machine().iter().map(FactGroup::to_string).collect();
+        let words = "tsumugi info".split(' ');
+        let Ok(args::CliCommand::Info(args)) =
+            args::Cli::try_parse_from(words).map(|cli| cli.command)
+        else {
+            panic!("not a description");
+        };
+        let text: String = machine(&args).iter().map(FactGroup::to_string).collect();
         for what in ["kernel", "cpus", "page", "address space limit"] {
             assert!(text.contains(what), "{what} in {text}");
         }

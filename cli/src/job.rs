@@ -52,12 +52,16 @@ pub fn variables(args: &args::RunArgs) -> Vec<(String, OsString)> {
 /// A guardian, which ends the processes and removes the folder of a benchmark when
 /// this process dies.
 pub fn guardian(name: &str) -> Result<Guardian, Failure> {
-    let guardian = Guardian::start(Some(name));
-    guardian.map_err(|error| Failure::Failed(error.to_string()))
+    Guardian::start(Some(name)).map_err(|error| {
+        let folder = std::env::temp_dir();
+        Failure::Failed(format!("{error}; its folder is in {} (TMPDIR)", folder.display()))
+    })
 }
 
 /// Starts this command, as it was called, as `ranks` ranks and waits for them.
 pub fn run_self(ranks: u32) -> Result<String, Failure> {
+    // Each rank would report a value that is not valid.
+    Config::from_env()?;
     let own = Launch::of_this_program(ranks);
     watch(own.map_err(|error| Failure::Failed(error.to_string()))?, OsStr::new("tsumugi"))
 }
@@ -115,8 +119,10 @@ pub fn watch_under(
 }
 
 fn refusal(error: LaunchError, program: &OsStr) -> Failure {
-    let LaunchError::Spawn { errno, .. } = error else {
-        return Failure::Failed(error.to_string());
+    let errno = match error {
+        LaunchError::Spawn { errno, .. } => errno,
+        LaunchError::NoProgram => return Failure::Usage("the program's name is empty".to_owned()),
+        error => return Failure::Failed(error.to_string()),
     };
     let what = |what: &str| format!("{}: {what}", program.display());
     match errno {

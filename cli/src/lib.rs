@@ -28,8 +28,6 @@ mod demo;
 use self::args::{Cli, CliCommand, CompareArgs};
 use self::failure::Failure;
 use clap::{CommandFactory, Parser};
-use std::io::{self, ErrorKind, Write};
-use std::path::Path;
 use std::process::ExitCode;
 use tsumugi_bench_ult::System;
 
@@ -70,7 +68,7 @@ fn manual() -> Result<String, Failure> {
 }
 
 fn ended(outcome: Result<String, Failure>) -> ExitCode {
-    match outcome.and_then(|text| show(&text)) {
+    match outcome.and_then(|text| text::show(&text)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if let Some(message) = failure.message() {
@@ -80,16 +78,5 @@ fn ended(outcome: Result<String, Failure>) -> ExitCode {
             }
             ExitCode::from(failure.exit_code())
         }
-    }
-}
-
-/// Writes to standard output; a reader that has gone away is no error.
-fn show(text: &str) -> Result<(), Failure> {
-    let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(Failure::write(Path::new("standard output"), &error))
-        }
-        _ => Ok(()),
     }
 }

@@ -44,6 +44,15 @@ impl ProgressLine {
         }
     }
 
+    /// Runs `write`, which writes to standard output, while the bar is hidden: both may
+    /// be one terminal.
+    pub fn hidden<T>(&self, write: impl FnOnce() -> T) -> T {
+        match &self.0 {
+            Shown::Bar(bar) => bar.suspend(write),
+            Shown::Lines | Shown::Nothing => write(),
+        }
+    }
+
     /// Reports that `steps` steps of the stage are done.
     pub fn at(&self, steps: u64) {
         if let Shown::Bar(bar) = &self.0 {

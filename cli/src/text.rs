@@ -1,6 +1,20 @@
 //! Numbers and tables for people.
 
+use crate::failure::Failure;
 use comfy_table::{CellAlignment, ColumnConstraint, Table, presets};
+use std::io::{self, ErrorKind, Write};
+use std::path::Path;
+
+/// Writes to standard output; a reader that has gone away is no error.
+pub fn show(text: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::write(Path::new("standard output"), &error))
+        }
+        _ => Ok(()),
+    }
+}
 
 /// A table without colours or frames: the first column to the left, the rest
 /// to the right, so that it reads the same on a terminal and in a file.

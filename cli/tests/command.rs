@@ -3,6 +3,7 @@
 
 use std::ffi::CString;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::thread;
@@ -291,6 +292,31 @@ fn the_bench_writes_its_rows() {
     assert_refused(&unwritable, 1, &["/nonexistent/rows.json", "cannot be written"]);
 }
 
+/// Rows are shown and written as they are measured, and stay when the benchmark is killed.
+#[test]
+fn a_killed_benchmark_has_shown_its_rows() {
+    let json = Scratch::new("killed.json", "");
+    let mut bench = Command::new(env!("CARGO_BIN_EXE_tsumugi"))
+        .args(["bench", "rma", "--only", "latency", "--quick", "--json", json.path()])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the command starts");
+    let lines = BufReader::new(bench.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let shown: Vec<String> = lines.take(4).collect();
+    // The benchmark has a hundred rows and more.
+    assert_eq!(bench.try_wait().unwrap(), None, "{shown:?}");
+    bench.kill().unwrap();
+    bench.wait().unwrap();
+    assert!(shown[0].contains("median") && shown[0].contains("trip before"), "{shown:?}");
+    for (line, params) in shown[1..].iter().zip(["threads=1 bytes=1 ", "bytes=4", "bytes=8"]) {
+        assert!(line.starts_with("  latency ") && line.contains(params), "{shown:?}");
+    }
+    let rows = fs::read_to_string(&json.0).unwrap();
+    let rows: Vec<serde_json::Value> = serde_json::from_str(&(rows + "]")).unwrap();
+    assert!(rows.len() >= 3 && rows.iter().all(|row| row["name"] == "latency"), "{rows:?}");
+}
+
 #[test]
 fn threads_are_measured_beside_the_machine() {
     let json = Scratch::new("ults.json", "");
@@ -355,6 +381,11 @@ fn the_machine_is_described() {
     assert!(output.status.success());
     assert!(shown(&output).contains("cpus"), "{}", shown(&output));
     assert!(shown(&output).contains("cross-memory copy"), "{}", shown(&output));
+    assert!(!shown(&output).contains("measured"), "{}", shown(&output));
+    let output = tsumugi(&["info", "--measure"]);
+    assert!(output.status.success(), "{}", said(&output));
+    assert!(shown(&output).contains("messages, measured once"), "{}", shown(&output));
+    assert_refused(&["info", "--measure", "--memory"], 2, &["--measure", "--memory"]);
     let output = tsumugi(&["info", "--space"]);
     assert!(output.status.success(), "{}", said(&output));
     for what in ["what a job of 2 gets", "huge pages, owner", "peers may", "0x200000000000"] {

@@ -1,6 +1,11 @@
 //! `tsumugi run` as a user sees it: its output, its options, and how jobs end.
 
-use std::process::{Command, Output};
+use std::ffi::OsStr;
+use std::io::Read;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 /// A job of `ranks` that run a script of the shell.
 fn run(ranks: u32, options: &[&str], script: &str) -> Output {
@@ -61,6 +66,29 @@ fn all_output_of_a_rank_that_ends_is_shown() {
     assert!(of_one.iter().enumerate().all(|(at, line)| *line == (at + 1).to_string()));
 }
 
+/// A reader who is slow holds up the ranks, and loses nothing.
+#[test]
+fn a_slow_reader_gets_all_lines() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tsumugi"));
+    command.args(["run", "-n", "4", "seq", "1", "50000"]).stdout(Stdio::piped());
+    let mut job = command.spawn().expect("the command starts");
+    let mut shown = job.stdout.take().unwrap();
+    let mut waiting: libc::c_int = 0;
+    // The pipe has filled up, half at least as its pages need not be full; each rank has more
+    // to write than all pipes on the way hold.
+    while waiting < 30_000 {
+        std::thread::sleep(Duration::from_millis(1));
+        // SAFETY: the kernel writes one number.
+        unsafe { libc::ioctl(shown.as_raw_fd(), libc::FIONREAD, &raw mut waiting) };
+    }
+    assert_eq!(job.try_wait().unwrap(), None);
+    let mut text = String::new();
+    shown.read_to_string(&mut text).unwrap();
+    assert!(job.wait().unwrap().success());
+    assert_eq!(text.lines().count(), 200_000);
+    assert_eq!(text.lines().filter(|line| *line == "50000").count(), 4);
+}
+
 #[test]
 fn a_job_ends_after_its_time_limit() {
     let output = run(2, &["--timeout", "100ms"], "sleep 1000");
@@ -76,6 +104,19 @@ fn options_set_variables() {
     let options = ["--env", "A_B=x=y", "--env", "PATH", "--bind", "none", "--workers", "3"];
     let output = run(1, &options, "echo $A_B $TSUMUGI_BIND $TSUMUGI_WORKERS");
     assert_eq!(text(&output.stdout), "x=y none 3\n", "{}", text(&output.stderr));
+}
+
+/// A full disk is no success.
+#[test]
+fn output_that_is_lost_is_reported() {
+    let full = || std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tsumugi"));
+    command.args(["run", "-n", "2", "echo", "a"]).stdout(full());
+    let output = command.output().expect("the command starts");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let expected = "tsumugi: standard output cannot be written, output is lost: No space left";
+    assert!(said.starts_with(expected) && said.lines().count() == 1, "{said}");
 }
 
 /// A rank's own words come before the launcher's, and those of ranks that only repeat
@@ -108,6 +149,25 @@ fn a_bad_variable_is_refused_once() {
         (Some(1), 1),
         "{said}"
     );
+}
+
+/// Bytes that are not UTF-8 go to the program, and are no value of a variable.
+#[test]
+fn bytes_that_are_not_text_are_named() {
+    let bytes = OsStr::from_bytes(b"x\xff");
+    let run = |words: &[&OsStr], name: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tsumugi"));
+        command.args(["run", "-n", "1"]).args(words).env(name, bytes).output().unwrap()
+    };
+    assert_eq!(run(&[OsStr::new("echo"), bytes], "OTHER").stdout, b"x\xff\n");
+    let unknown = run(&[bytes], "OTHER");
+    assert_eq!(unknown.status.code(), Some(127), "{}", text(&unknown.stderr));
+    for name in ["TSUMUGI_WORKERS", "TSUMUGI_RANKS", "TSUMUGI_HEAP_BYTES"] {
+        let refused = run(&[OsStr::new("true")], name);
+        let said = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(1), "{name}: {said}");
+        assert!(said.contains(name) && said.contains('\u{fffd}'), "{name}: {said}");
+    }
 }
 
 #[test]

@@ -102,6 +102,14 @@ impl Copy {
         Self { flag, add, ..self }
     }
 
+    /// Destination, source and bytes of a copy of one block that nothing follows.
+    pub const fn plain(&self) -> Option<(GlobalAddr, GlobalAddr, u64)> {
+        match self.is_one_block() && self.flag.is_null() {
+            true => Some((self.dst, self.src, self.bytes)),
+            false => None,
+        }
+    }
+
     pub(crate) const fn is_one_block(&self) -> bool {
         self.count == 1
     }

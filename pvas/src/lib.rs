@@ -47,6 +47,7 @@
 //! |---|---|
 //! | `sys` | the system calls |
 //! | [`system`] | the oldest kernel and C library |
+//! | [`mod@thread`] | starts OS threads |
 //! | [`config`] | every number and every environment variable |
 //! | [`futex`] | a futex on a word that other processes see |
 //! | [`fence`] | an asymmetric fence between processes |
@@ -60,6 +61,7 @@
 //! | [`exposed`] | the allocator of the memory that peers reach |
 //! | [`space`] | the partitions of all ranks, mapped |
 //! | [`cma`] | copies outside of partitions, by the kernel |
+//! | [`numa`] | the memory node of a partition's pages |
 //! | [`meet`] | hands the partitions over where a site's launcher started the ranks |
 //! | [`nodes`] | which rank of the job is on which node |
 //! | [`direct`] | the load/store backend |
@@ -79,6 +81,7 @@
 
 mod sys;
 pub mod system;
+pub mod thread;
 pub mod config;
 pub mod futex;
 pub mod fence;
@@ -92,6 +95,7 @@ mod global;
 pub mod exposed;
 pub mod space;
 pub mod cma;
+pub mod numa;
 pub mod meet;
 pub mod nodes;
 pub mod direct;

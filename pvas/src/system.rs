@@ -67,6 +67,17 @@ pub fn check() -> Result<(), OldSystem> {
     refuse_older(SystemPart::Glibc, sys::glibc_version(), OLDEST_GLIBC)
 }
 
+/// Whether this process may watch other processes (`pidfd_open`), as a launcher and the
+/// ranks of other launchers do.
+///
+/// # Errors
+///
+/// The error number of the system.
+pub fn may_watch() -> Result<(), i32> {
+    let watched = sys::pidfd(std::process::id());
+    watched.map(drop).map_err(|error| error.raw_os_error().unwrap_or(0))
+}
+
 fn refuse_older(
     part: SystemPart,
     found: Option<&str>,

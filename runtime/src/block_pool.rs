@@ -8,12 +8,15 @@ use std::fmt;
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
+use tsumugi_core::sync::{AtomicU64, Ordering};
 use tsumugi_core::tag::{Tag, TagPool};
 
 /// A pool of [`BLOCKS`] blocks of [`BLOCK_BYTES`].
 pub(crate) struct BlockPool {
     free: TagPool<'static>,
     at: NonNull<u8>,
+    /// A bit for each block: its operation is to be ended when the rank ends.
+    marks: [AtomicU64; BLOCKS / 64],
 }
 
 /// A value in a block of a pool.
@@ -40,7 +43,31 @@ impl BlockPool {
         let at = NonNull::new(at).unwrap_or_else(|| handle_alloc_error(LAYOUT));
         // SAFETY: memory of this size and alignment, which lives as long as this value.
         let free = unsafe { TagPool::init(at, BLOCKS) };
-        Self { free: free.expect("the number of blocks is valid"), at }
+        let marks = std::array::from_fn(|_| AtomicU64::new(0));
+        Self { free: free.expect("the number of blocks is valid"), at, marks }
+    }
+
+    /// Whether a block is marked.
+    pub(crate) fn has_marked(&self) -> bool {
+        // Acquire: pairs with the Release in `unmark`.
+        self.marks.iter().any(|word| word.load(Ordering::Acquire) != 0)
+    }
+
+    /// Takes the mark of a block, and returns the block.
+    pub(crate) fn take_marked(&self) -> Option<NonNull<u8>> {
+        (0..BLOCKS).find(|index| self.unmark(*index)).map(|index| self.block(index))
+    }
+
+    /// Removes a mark; returns whether there was one.
+    fn unmark(&self, index: usize) -> bool {
+        let (word, bit) = (&self.marks[index / 64], 1 << (index % 64));
+        // Acquire: pairs with the Release in `mark`. Release: pairs with `has_marked`.
+        word.load(Ordering::Relaxed) & bit != 0 && word.fetch_and(!bit, Ordering::AcqRel) & bit != 0
+    }
+
+    fn block(&self, index: usize) -> NonNull<u8> {
+        // SAFETY: in the memory of the pool.
+        unsafe { self.at.add(BLOCKS_FROM + index * BLOCK_BYTES) }
     }
 
     /// Puts `value` into a free block.
@@ -66,7 +93,7 @@ impl BlockPool {
         // SAFETY: the block lies in the memory of the pool, and is not used by another
         // thread, because its tag was free.
         unsafe {
-            let at = self.at.add(BLOCKS_FROM + block.index() * BLOCK_BYTES).cast::<T>();
+            let at = self.block(block.index()).cast::<T>();
             at.write(value);
             Ok(PoolBox { at, block, pool: NonNull::from(self) })
         }
@@ -85,6 +112,21 @@ impl<T> PoolBox<T> {
             this.pool.as_ref().free.release(this.block);
             value
         }
+    }
+
+    /// Marks the block, so that [`BlockPool::take_marked`] finds it.
+    pub(crate) fn mark(&self) {
+        let index = self.block.index();
+        // SAFETY: the pool is there, by the promise of `try_box`.
+        let marks = unsafe { &self.pool.as_ref().marks };
+        // Release: pairs with the Acquire of the thread that takes the mark.
+        marks[index / 64].fetch_or(1 << (index % 64), Ordering::Release);
+    }
+
+    /// Removes the mark; returns whether there was one.
+    pub(crate) fn unmark(&self) -> bool {
+        // SAFETY: the pool is there, by the promise of `try_box`.
+        unsafe { self.pool.as_ref() }.unmark(self.block.index())
     }
 
     /// The address of the value.
@@ -165,5 +207,19 @@ mod tests {
             if index % 2 == 0 { drop(one) } else { assert_eq!(*one.into_inner().0, 5) }
         }
         assert_eq!((Arc::strong_count(&value), pool.free.available()), (1, BLOCKS));
+    }
+
+    #[test]
+    fn a_marked_block_is_found_once() {
+        let pool = BlockPool::new();
+        // SAFETY: the pool outlives the boxes.
+        let try_box = |value| unsafe { pool.try_box(0, value) }.unwrap();
+        let (one, other) = (try_box(1u64), try_box(2));
+        assert!(!pool.has_marked() && !one.unmark());
+        one.mark();
+        other.mark();
+        assert!(other.unmark() && !other.unmark() && pool.has_marked());
+        assert_eq!(pool.take_marked(), Some(one.as_ptr().cast()));
+        assert_eq!((pool.take_marked(), one.unmark()), (None, false));
     }
 }

@@ -2,6 +2,7 @@
 //! them from the environment and chooses those that are not set.
 
 use crate::inside::Inside;
+use std::fmt;
 use std::time::Duration;
 use tsumugi_core::msg::MatchingDesign;
 use tsumugi_pvas::distance::ByHand;
@@ -116,6 +117,16 @@ pub enum NetworkKind {
     Off,
 }
 
+impl fmt::Display for NetworkKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ofi => "libfabric",
+            Self::Verbs => "libibverbs",
+            Self::Off => "off",
+        })
+    }
+}
+
 /// The settings of a rank; the facade's `Config` with every setting chosen.
 #[derive(Clone, Debug)]
 pub struct Chosen {
@@ -144,6 +155,8 @@ pub struct Chosen {
     /// How long a rank may be kept from running before ranks of other nodes give it
     /// up.
     pub silence: Duration,
+    /// The memory of a rank for containers.
+    pub pool_bytes: usize,
 }
 
 impl NetworkConfig {

@@ -56,12 +56,13 @@ pub enum Error {
     Message(MessageError),
     /// Memory could not be registered.
     Register(RegisterError),
-    /// This rank has no free block of this size left.
+    /// There is no free block of this size left.
     OutOfMemory {
         /// The size of the request.
         bytes: usize,
         /// The variable that sets the total size: `TSUMUGI_EXPOSED_BYTES` for
-        /// arrays that peers reach, `TSUMUGI_HEAP_BYTES` for buffers.
+        /// arrays that peers reach, `TSUMUGI_HEAP_BYTES` for buffers,
+        /// `TSUMUGI_POOL_BYTES` for containers.
         variable: &'static str,
     },
     /// The ranks have called a collective allocation with different lengths.
@@ -149,18 +150,14 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some((_, error)) = self.one_error() {
+            return fmt::Display::fmt(error, f);
+        }
         match self {
-            Self::Addr(error) => error.fmt(f),
-            Self::Coll(error) => error.fmt(f),
-            Self::Call(error) => error.fmt(f),
-            Self::Send(error) => error.fmt(f),
-            Self::Message(error) => error.fmt(f),
-            Self::Register(error) => error.fmt(f),
             Self::OutOfMemory { bytes, variable } => {
                 write!(
                     f,
-                    "this rank has no free block of {bytes} bytes left; a larger {variable} gives \
-                     it more memory"
+                    "no free block of {bytes} bytes is left; a larger {variable} gives more memory"
                 )
             }
             Self::LengthsDiffer { own, rank, other } => {
@@ -170,22 +167,7 @@ impl fmt::Display for Error {
                      length {other}; all ranks must give the same length"
                 )
             }
-            Self::Access(error) => error.fmt(f),
-            Self::Name(error) => error.fmt(f),
-            Self::Full(error) => error.fmt(f),
-            Self::Container(error) => error.fmt(f),
-            Self::Array(error) => error.fmt(f),
-            Self::Window(error) => error.fmt(f),
             Self::Busy(why) => write!(f, "the operation was not begun: {why}"),
-            Self::Join(error) => error.fmt(f),
-            Self::Spawn(error) => error.fmt(f),
-            Self::Interrupted(error) => error.fmt(f),
-            Self::Config(error) => error.fmt(f),
-            Self::Launch(error) => error.fmt(f),
-            Self::Attach(error) => error.fmt(f),
-            Self::Space(error) => error.fmt(f),
-            Self::Boot(error) => error.fmt(f),
-            Self::Choose(error) => error.fmt(f),
             Self::Card { rank, error: error @ CardError::Release { .. } } => {
                 write!(f, "{rank} cannot be in one job with this rank: {error}")
             }
@@ -198,10 +180,9 @@ impl fmt::Display for Error {
                  connects the nodes: {why}; TSUMUGI_NETWORK chooses the network, TSUMUGI_NODE \
                  names the node of a rank"
             ),
-            Self::Network(error) => error.fmt(f),
-            Self::Start(error) => error.fmt(f),
             Self::Program(message) => f.write_str(message),
             Self::Other(error) => error.fmt(f),
+            _ => unreachable!("this variant is one error"),
         }
     }
 }
@@ -222,51 +203,31 @@ impl fmt::Debug for Error {
             write!(f, "{}", RankPrefix::of_error())?;
             return fmt::Display::fmt(self, f);
         }
-        let one: (&str, &dyn fmt::Debug) = match self {
-            Self::Addr(error) => ("Addr", error),
-            Self::Coll(error) => ("Coll", error),
-            Self::Call(error) => ("Call", error),
-            Self::Send(error) => ("Send", error),
-            Self::Message(error) => ("Message", error),
-            Self::Register(error) => ("Register", error),
-            Self::Access(error) => ("Access", error),
-            Self::Name(error) => ("Name", error),
-            Self::Full(error) => ("Full", error),
-            Self::Container(error) => ("Container", error),
-            Self::Array(error) => ("Array", error),
-            Self::Window(error) => ("Window", error),
-            Self::Busy(error) => ("Busy", error),
-            Self::Join(error) => ("Join", error),
-            Self::Spawn(error) => ("Spawn", error),
-            Self::Interrupted(error) => ("Interrupted", error),
-            Self::Config(error) => ("Config", error),
-            Self::Launch(error) => ("Launch", error),
-            Self::Attach(error) => ("Attach", error),
-            Self::Space(error) => ("Space", error),
-            Self::Boot(error) => ("Boot", error),
-            Self::Choose(error) => ("Choose", error),
-            Self::Network(error) => ("Network", error),
-            Self::Start(error) => ("Start", error),
-            Self::Program(message) => ("Program", message),
-            Self::Other(error) => ("Other", error),
+        if let Some((variant, error)) = self.one_error() {
+            return f.debug_tuple(variant).field(&error).finish();
+        }
+        match self {
             Self::OutOfMemory { bytes, variable } => {
                 let mut shown = f.debug_struct("OutOfMemory");
-                return shown.field("bytes", bytes).field("variable", variable).finish();
+                shown.field("bytes", bytes).field("variable", variable).finish()
             }
             Self::LengthsDiffer { own, rank, other } => {
                 let mut shown = f.debug_struct("LengthsDiffer");
-                return shown.field("own", own).field("rank", rank).field("other", other).finish();
+                shown.field("own", own).field("rank", rank).field("other", other).finish()
             }
             Self::Card { rank, error } => {
-                return f.debug_struct("Card").field("rank", rank).field("error", error).finish();
+                f.debug_struct("Card").field("rank", rank).field("error", error).finish()
             }
             Self::SeveralNodes { ranks, nodes, hosts, why } => {
                 let mut shown = f.debug_struct("SeveralNodes");
                 shown.field("ranks", ranks).field("nodes", nodes).field("hosts", hosts);
-                return shown.field("why", why).finish();
+                shown.field("why", why).finish()
             }
-        };
-        f.debug_tuple(one.0).field(one.1).finish()
+            Self::Busy(why) => f.debug_tuple("Busy").field(why).finish(),
+            Self::Program(message) => f.debug_tuple("Program").field(message).finish(),
+            Self::Other(error) => f.debug_tuple("Other").field(error).finish(),
+            _ => unreachable!("this variant is one error"),
+        }
     }
 }
 

@@ -2,8 +2,7 @@
 //! messages, and operations that a ULT carries out.
 //!
 //! The tables take their memory at their first use, so a rank without such operations has
-//! none. At the end of the rank, what operations in flight own is leaked: their ULTs were
-//! cut off.
+//! none. What operations own that are in flight at the end of the rank is leaked.
 
 use crate::block_pool::{BLOCKS, BlockPool, POOL_BYTES};
 use crate::completion_memory::CompletionMemory;
@@ -25,6 +24,11 @@ pub(crate) struct HostTables {
 pub const HOST_BYTES: usize = Completions::memory_size(BLOCKS) + POOL_BYTES;
 
 impl HostOperations {
+    /// The tables, if they are used.
+    pub(crate) fn used(&self) -> Option<&HostTables> {
+        self.0.get()
+    }
+
     #[inline]
     pub(crate) fn tables(&self) -> &HostTables {
         self.0.get_or_init(|| HostTables {

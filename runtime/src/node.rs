@@ -10,6 +10,7 @@ use crate::service::collectives::{Collectives, GroupHandle};
 use crate::service::global_memory::GlobalDriver;
 use crate::service::messages::Messages;
 use crate::service::{Service, Services};
+use std::any::Any;
 use std::fmt::{self, Write as _};
 use std::ptr;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -52,7 +53,14 @@ pub struct RankNode {
     net: Option<Arc<NetLayer>>,
     /// The core of each worker; empty: the system chooses.
     cores: Vec<usize>,
+    /// The memory of this rank for containers, as configured.
+    pool_bytes: usize,
+    /// What the facade keeps until the end of the rank.
+    kept: Mutex<Option<Kept>>,
 }
+
+/// A value of the facade, which may have handles of the rank in it.
+type Kept = Box<dyn Any + Send + Sync>;
 
 /// Memory of any kind that is freed when it is dropped.
 pub(crate) type DeferredFree = Box<dyn Send>;
@@ -89,6 +97,8 @@ impl RankNode {
             queue,
             net,
             cores,
+            pool_bytes: chosen.pool_bytes,
+            kept: Mutex::default(),
         }
     }
 
@@ -162,6 +172,25 @@ impl RankNode {
         &self.services
     }
 
+    /// The memory of this rank for containers, as configured.
+    pub fn pool_bytes(&self) -> usize {
+        self.pool_bytes
+    }
+
+    /// A clone of the value that is kept until the end of the rank, if it is of this type.
+    pub fn kept<T: Any + Clone>(&self) -> Option<T> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.as_ref()?.downcast_ref::<T>().cloned()
+    }
+
+    /// Keeps a value until the end of the rank, in place of the one before.
+    pub fn keep<T: Any + Send + Sync>(&self, value: T) {
+        let before =
+            self.kept.lock().unwrap_or_else(PoisonError::into_inner).replace(Box::new(value));
+        // Not under the lock: the value may have handles of this rank.
+        drop(before);
+    }
+
     /// Opens the global memory. Returns the driver that was there first.
     pub fn open_global(&self, mut driver: GlobalDriver) -> &Arc<GlobalDriver> {
         driver.share_host(self.messages.host());
@@ -178,10 +207,12 @@ impl RankNode {
             | of(&*self.messages)
     }
 
-    /// Waits until all that was sent has arrived, or cannot arrive any more.
+    /// Waits until all that was sent has arrived, or cannot arrive any more, and the
+    /// operations have ended that ULTs carry out.
     pub fn settle(&self) {
+        let has_carried = || self.messages.host().used().is_some_and(HostTables::has_carried);
         // Yields with no lock held: other ULTs call services, too.
-        while self.any(|service| service.is_busy()) {
+        while self.any(|service| service.is_busy()) || has_carried() {
             self.any(|service| service.pump());
             Here.yield_now();
         }
@@ -243,6 +274,11 @@ impl RankNode {
         self.member.control().workers().store(workers as u32, Ordering::SeqCst);
     }
 
+    /// Whether the rank runs: its services are not closed.
+    pub fn is_watched(&self) -> bool {
+        self.spawner.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
     /// Ends that, and closes the services of the rank.
     pub(crate) fn unwatch(&self) {
         self.member.control().workers().store(0, Ordering::SeqCst);
@@ -254,7 +290,13 @@ impl RankNode {
             global.close();
         }
         self.services.close();
+        if let Some(tables) = self.messages.host().used() {
+            tables.cut_off_carried();
+        }
         drop(self.take_deferred());
+        // The value has handles of this rank, so it would keep the rank for ever.
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(kept);
     }
 
     /// Whether the helper would find work that no worker has taken.
@@ -284,6 +326,11 @@ impl RankNode {
         if more > 0 {
             let _ = writeln!(text, "and {more} more ULTs");
         }
+        self.collectives.each_waiting(|reason| {
+            if text.len() < REPORT_BYTES {
+                let _ = writeln!(text, "an operation{}", CollectiveWait(&reason));
+            }
+        });
         text
     }
 }
@@ -358,9 +405,8 @@ fn line_of(ult: &UltInfo, now: Instant, collective: Option<(&str, u64)>) -> Stri
         Some(Reason { what: "table", at, .. }) => {
             let _ = write!(line, " waits for the region table of rank {at}");
         }
-        // A collective names itself so: `in gather`, and its number.
-        Some(Reason { what, at, .. }) if what.starts_with("in ") => {
-            let _ = write!(line, " waits {what} {at}");
+        Some(reason) if reason.what.starts_with("in ") => {
+            let _ = write!(line, "{}", CollectiveWait(&reason));
         }
         Some(Reason { what, at: 0, .. }) => {
             let _ = write!(line, " waits: {what}");
@@ -373,6 +419,25 @@ fn line_of(ult: &UltInfo, now: Instant, collective: Option<(&str, u64)>) -> Stri
         let _ = write!(line, ", for {:.1} s", now.since(since).as_secs_f64());
     }
     line + "\n"
+}
+
+/// A wait in a collective, which names itself `in gather`: with its number, the number of
+/// its group if that is not the group of all ranks, and the rank for which it waits.
+struct CollectiveWait<'a>(&'a Reason);
+
+impl fmt::Display for CollectiveWait<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Reason { what, at, wanted } = *self.0;
+        let (group, number) = (at >> 32, at as u32);
+        write!(f, " waits {what} {number}")?;
+        if group != 0 {
+            write!(f, " of group {group}")?;
+        }
+        match wanted.checked_sub(1) {
+            Some(rank) => write!(f, ", for rank {rank}"),
+            None => Ok(()),
+        }
+    }
 }
 
 impl Progress for RankNode {

@@ -29,6 +29,7 @@ use tsumugi_backends::boot::BootMethod;
 use tsumugi_core::boot::{BootError, Bootstrap};
 use tsumugi_core::mem::{LocalAddr, LocalRank};
 use tsumugi_pvas::Member;
+use tsumugi_pvas::numa;
 use tsumugi_pvas::partition::declare_lost;
 use tsumugi_ult::{Origin, Scheduler, StackArea, StartError};
 
@@ -49,6 +50,12 @@ pub fn run_job<T: Send, E: From<Error> + Send>(
     let cores = if is_shared { cores_of(member.local(), chosen, &everywhere) } else { Vec::new() };
     let measured =
         if is_shared { cores_measured(&member, chosen, &everywhere) } else { Vec::new() };
+    if numa::has_several()
+        && let Some(node) = numa::node_of(&cores)
+    {
+        // Without permission each page lies on the node of its first touch.
+        let _ = member.space().prefer_node(member.local(), node);
+    }
     let place = StartPlace { method, cores, measured: &measured };
     let mut meet = || ties.meet();
     let span = network.map(|network| Span { network, meet: &mut meet });

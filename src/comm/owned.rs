@@ -11,6 +11,32 @@ pub trait Owned: Keep {
     fn bytes_mut(&mut self) -> (*mut u8, usize);
 }
 
+/// Values of one type that an operation in progress can own: a vector, or a
+/// [`Buffer`](crate::Buffer).
+pub trait OwnedValues: Owned + Send + 'static {
+    /// The type of one.
+    type Item: Plain;
+
+    #[doc(hidden)]
+    fn values(&self) -> &[Self::Item];
+}
+
+impl<T: Plain> OwnedValues for Vec<T> {
+    type Item = T;
+
+    fn values(&self) -> &[T] {
+        self
+    }
+}
+
+impl<T: Plain> OwnedValues for Buffer<T> {
+    type Item = T;
+
+    fn values(&self) -> &[T] {
+        self
+    }
+}
+
 impl<T: Plain> Owned for Vec<T> {
     fn bytes(&self) -> (*const u8, usize) {
         (self.as_ptr().cast(), size_of_val(&**self))

@@ -9,7 +9,8 @@ use tsumugi_core::completion::Why;
 use tsumugi_runtime::carried::{CarriedTicket, Carry};
 use tsumugi_runtime::panic::call_back;
 
-/// An operation of several steps on an object of a rank: the rank itself, or an array.
+/// An operation of several steps on an object of a rank: the rank itself, an array, or the
+/// global memory.
 pub struct Carried<'a, Y, S> {
     on: &'a Y,
     steps: S,
@@ -25,20 +26,32 @@ pub trait Steps<Y>: Send + 'static {
     where
         Self: Sized;
 
-    /// Carries the operation out. Blocking.
-    fn carry(self, on: &Y) -> Self::Output;
+    /// Carries the operation out. Called once. Blocking. If the rank ends meanwhile, the
+    /// call does not return.
+    fn carry(&mut self, on: &Y) -> Self::Output;
+
+    /// The result of an operation that has not ended before its rank: an error.
+    fn cut_off(&mut self) -> Self::Output;
 }
 
 /// An object of a rank.
 #[doc(hidden)]
-pub trait OfRank: Clone + Send + 'static {
+pub trait OfRank: Sized + 'static {
+    /// What a ULT keeps of the object.
+    type Kept: Send + 'static;
+
     fn of_rank(&self) -> &Runtime;
+
+    fn keep(&self) -> Self::Kept;
+
+    /// Calls `call` with the object.
+    fn with_kept<R>(kept: &Self::Kept, call: impl FnOnce(&Self) -> R) -> R;
 }
 
 /// The operation, with a handle of its object, as its ULT has it.
 #[doc(hidden)]
-pub struct Owned<Y, S> {
-    on: Y,
+pub struct Owned<Y: OfRank, S> {
+    on: Y::Kept,
     steps: S,
 }
 
@@ -49,22 +62,36 @@ pub(crate) fn carry_out<Y: OfRank, S: Steps<Y>>(on: &Y, steps: S) -> Deferred<Ca
 }
 
 impl OfRank for Runtime {
+    type Kept = Self;
+
     fn of_rank(&self) -> &Runtime {
         self
+    }
+
+    fn keep(&self) -> Self {
+        self.clone()
+    }
+
+    fn with_kept<R>(kept: &Self, call: impl FnOnce(&Self) -> R) -> R {
+        call(kept)
     }
 }
 
 impl<Y: OfRank, S: Steps<Y>> Carry for Owned<Y, S> {
     type Output = S::Output;
 
-    fn carry(self) -> S::Output {
-        self.steps.carry(&self.on)
+    fn carry(&mut self) -> S::Output {
+        Y::with_kept(&self.on, |on| self.steps.carry(on))
+    }
+
+    fn cut_off(&mut self) -> S::Output {
+        self.steps.cut_off()
     }
 }
 
 impl<'a, Y: OfRank, S: Steps<Y>> Carried<'a, Y, S> {
     fn owned(on: &Y, steps: S) -> Owned<Y, S> {
-        Owned { on: on.clone(), steps }
+        Owned { on: on.keep(), steps }
     }
 }
 
@@ -75,7 +102,7 @@ impl<'a, Y: OfRank, S: Steps<Y>> Begin for Carried<'a, Y, S> {
     type Flight = CarriedTicket<'a, Owned<Y, S>>;
 
     #[inline(always)]
-    fn wait(self) -> S::Output {
+    fn wait(mut self) -> S::Output {
         self.steps.carry(self.on)
     }
 
@@ -132,7 +159,7 @@ impl<Y, S> fmt::Debug for Carried<'_, Y, S> {
     }
 }
 
-impl<Y, S> fmt::Debug for Owned<Y, S> {
+impl<Y: OfRank, S> fmt::Debug for Owned<Y, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Owned")
     }

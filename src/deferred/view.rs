@@ -6,10 +6,9 @@ use super::carried::{Carried, carry_out};
 use super::steps::{Barrier, PutSignal};
 use super::until::WaitUntil;
 use super::word::{Loaded, Nothing, OnWord};
-use crate::ops::{bits_of, signal_op, width_of};
+use crate::ops::{bits_of, signal_op, word_of};
 use crate::{Buffer, Plain, Remote, Runtime, Signal, Until, Word};
 use std::fmt;
-use tsumugi_core::mem::Width;
 use tsumugi_core::op::{Kind, Op};
 
 /// The operations of a rank as [values](super). Each method has the name of the blocking
@@ -164,7 +163,7 @@ impl<'a> Ops<'a> {
         signal: Signal,
     ) -> Deferred<Carried<'a, Runtime, PutSignal<T>>> {
         buf.assert_of(self.runtime);
-        carry_out(self.runtime, PutSignal { to, buf, at, signal })
+        carry_out(self.runtime, PutSignal::new(to, buf, at, signal))
     }
 
     /// Waits until a word of this rank's own memory satisfies `until`, as
@@ -183,17 +182,6 @@ impl<'a> Ops<'a> {
     #[inline(always)]
     fn on_word<V: super::word::Value>(self, op: Op) -> Deferred<OnWord<'a, V>> {
         Deferred::new(OnWord::new(self.runtime, op))
-    }
-}
-
-/// The width of a word.
-const fn word_of<T>() -> Width {
-    match width_of::<T>() {
-        Some(width) => width,
-        None => panic!(
-            "the type is no word of 1, 2, 4 or 8 bytes: an operation owns more bytes in a Buffer \
-             (get_buffer, put_buffer)"
-        ),
     }
 }
 

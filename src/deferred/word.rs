@@ -155,8 +155,12 @@ pub(super) fn look(route: &Route<'_>) {
 impl<V: Value> Carry for InSteps<V> {
     type Output = Result<V::Value, AddrError>;
 
-    fn carry(self) -> Self::Output {
+    fn carry(&mut self) -> Self::Output {
         self.0.run(&self.1).map(V::of)
+    }
+
+    fn cut_off(&mut self) -> Self::Output {
+        Err(AddrError::Ended)
     }
 }
 

@@ -18,6 +18,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use tsumugi_core::completion::Why;
 use tsumugi_gas::order::{After, Full, Handle};
 use tsumugi_gas::request::GlobalRequest;
 use tsumugi_runtime::panic::call_back;
@@ -71,6 +72,18 @@ impl Global {
     /// have ended.
     pub fn flush_all(&self) -> Operation {
         self.issue(None, After::All, None)
+    }
+
+    /// Begins an operation that calls `then` with its result. Never waits.
+    ///
+    /// # Errors
+    ///
+    /// `then`: there is no room, and nothing happened.
+    pub(super) fn begin_then<F>(&self, request: GlobalRequest, then: F) -> Result<(), (F, Why)>
+    where
+        F: FnOnce(Result<u64, AddrError<GlobalAddr>>) + Send + 'static,
+    {
+        self.driver.try_begin_then(request, then)
     }
 
     fn issue(

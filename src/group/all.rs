@@ -1,10 +1,10 @@
 //! Blocks of all members for all members.
 
-use super::handle::{Group, THRESHOLDS, check_len, elements_of};
-use super::operation::{Operation, combine_of};
+use super::call::GroupCall;
+use super::handle::Group;
+use super::operation::Operation;
 use super::rooted::collected;
 use crate::{Error, Plain};
-use tsumugi_core::coll::schedule::{Blocks, BufferSpan, CollBuffer, CollPlan, CollTables};
 
 impl Group {
     /// The values of all members, in the order of the members. All give as many.
@@ -26,13 +26,7 @@ impl Group {
     /// [`CollError::WrongLength`](crate::CollError): `into` has not as many values as the
     /// members give.
     pub fn allgather_into<T: Plain>(&self, values: &[T], into: &mut [T]) -> Result<(), Error> {
-        check_len(into.len(), values.len() * self.size() as usize)?;
-        let bytes = size_of_val(values);
-        let own = BufferSpan::first(CollBuffer::Input, bytes);
-        let (at, total) = (self.rank() as usize * bytes, size_of_val(into));
-        let member = self.handle().member();
-        let plan = THRESHOLDS.allgather(member, own, at, total, Blocks::Even { bytes });
-        self.run(plan, &self.handle().tables(), values, Some(into), None)
+        self.run(GroupCall::Allgather, values, into)
     }
 
     /// The values of all members, in the order of the members; `counts` has the number
@@ -44,14 +38,8 @@ impl Group {
     /// [`CollError::WrongLength`](crate::CollError): `counts` is not as long as the group,
     /// or this member's count is wrong.
     pub fn allgather_v<T: Plain>(&self, values: &[T], counts: &[usize]) -> Result<Vec<T>, Error> {
-        let blocks = self.blocks::<T>(counts)?;
-        check_len(values.len(), counts[self.rank() as usize])?;
-        let tables = CollTables { received: &blocks, ..self.handle().tables() };
-        let own = BufferSpan::first(CollBuffer::Input, size_of_val(values));
-        let (at, len) = (blocks[self.rank() as usize].at, counts.iter().sum::<usize>());
-        let (member, total) = (self.handle().member(), len * size_of::<T>());
-        let plan = THRESHOLDS.allgather(member, own, at, total, Blocks::Received);
-        collected(len, |all| self.run(plan, &tables, values, Some(all), None))
+        let len = counts.iter().sum();
+        collected(len, |all| self.run(GroupCall::AllgatherV { counts }, values, all))
     }
 
     /// The block of each member for this one: block `i` of `values` goes to the member
@@ -72,11 +60,7 @@ impl Group {
     ///
     /// Those of [`alltoall`](Self::alltoall), also if `into` is not as long as `values`.
     pub fn alltoall_into<T: Plain>(&self, values: &[T], into: &mut [T]) -> Result<(), Error> {
-        let size = self.size() as usize;
-        check_len(values.len(), values.len() / size * size)?;
-        check_len(into.len(), values.len())?;
-        let plan = THRESHOLDS.alltoall(self.handle().member(), size_of_val(values) / size);
-        self.run(plan, &self.handle().tables(), values, Some(into), None)
+        self.run(GroupCall::Alltoall, values, into)
     }
 
     /// The block of each member for this one; `sent` has the lengths of the blocks in
@@ -91,15 +75,8 @@ impl Group {
         sent: &[usize],
         received: &[usize],
     ) -> Result<Vec<T>, Error> {
-        let (from, to) = (self.blocks::<T>(sent)?, self.blocks::<T>(received)?);
-        check_len(values.len(), sent.iter().sum())?;
-        let me = self.rank() as usize;
-        check_len(received[me], sent[me])?;
-        let tables = CollTables { sent: &from, received: &to, ..self.handle().tables() };
-        let mut plan = CollPlan::default();
-        plan.alltoall(self.handle().member(), Blocks::Sent, Blocks::Received);
-        let len = received.iter().sum();
-        collected(len, |all| self.run(plan, &tables, values, Some(all), None))
+        let call = GroupCall::AlltoallV { sent, received };
+        collected(received.iter().sum(), |all| self.run(call, values, all))
     }
 
     /// Combines the values of all members, one by one, and returns this member's block
@@ -113,16 +90,8 @@ impl Group {
         values: &[T],
         operation: impl Operation<T>,
     ) -> Result<Vec<T>, Error> {
-        let size = self.size() as usize;
-        let len = values.len() / size;
-        check_len(values.len(), len * size)?;
-        let bytes = len * size_of::<T>();
-        let own = self.rank() as usize * bytes;
-        let (member, elements) = (self.handle().member(), elements_of(values, &operation));
-        let blocks = Blocks::Even { bytes };
-        let plan = THRESHOLDS.reduce_scatter(member, elements, blocks, own..own + bytes);
-        let (combine, tables) = (combine_of(operation), self.handle().tables());
-        collected(len, |all| self.run(plan, &tables, values, Some(all), Some(&combine)))
+        let (len, call) = (values.len() / self.size() as usize, GroupCall::ReduceScatter);
+        collected(len, |all| self.run_into(call, values, all, operation))
     }
 
     /// Combines the values of all members, one by one, and returns this member's block
@@ -137,15 +106,8 @@ impl Group {
         counts: &[usize],
         operation: impl Operation<T>,
     ) -> Result<Vec<T>, Error> {
-        let blocks = self.blocks::<T>(counts)?;
-        check_len(values.len(), counts.iter().sum())?;
-        let own = blocks[self.rank() as usize];
-        let tables = CollTables { sent: &blocks, ..self.handle().tables() };
-        let (member, elements) = (self.handle().member(), elements_of(values, &operation));
-        let range = own.at..own.at + own.len;
-        let plan = THRESHOLDS.reduce_scatter(member, elements, Blocks::Sent, range);
-        let combine = combine_of(operation);
-        let len = counts[self.rank() as usize];
-        collected(len, |all| self.run(plan, &tables, values, Some(all), Some(&combine)))
+        let call = GroupCall::ReduceScatterV { counts };
+        let len = counts.get(self.rank() as usize).copied().unwrap_or_default();
+        collected(len, |all| self.run_into(call, values, all, operation))
     }
 }

@@ -1,11 +1,11 @@
 //! The group, and collectives in place.
 
+use super::call::{GroupCall, Planned};
 use super::operation::{Operation, combine_of};
 use crate::{Error, Plain, Rank, Runtime};
 use std::fmt;
-use tsumugi_core::coll::CollError;
-use tsumugi_core::coll::schedule::{CollPlan, CollTables, CollThresholds, Elements};
-use tsumugi_runtime::service::collectives::{Combine, GroupHandle};
+use tsumugi_core::coll::schedule::Elements;
+use tsumugi_runtime::service::collectives::{Combine, CombineFn, GroupHandle};
 
 /// Some ranks of a job, in an order. A handle: cheap to clone and to send to other
 /// threads of the rank.
@@ -81,8 +81,7 @@ impl Group {
     ///
     /// [`Error::Coll`]: a rank of the job has died.
     pub fn barrier(&self) -> Result<(), Error> {
-        let plan = THRESHOLDS.barrier(self.handle.member(), self.handle.view());
-        self.run::<u8>(plan, &self.handle.tables(), &[], None, None)
+        self.run::<u8>(GroupCall::Barrier, &[], &mut [])
     }
 
     /// Brings the values of the member `root` to all members.
@@ -92,9 +91,7 @@ impl Group {
     /// [`Error::Coll`]: a rank of the job has died, there is no member `root`, or members
     /// have given different lengths.
     pub fn broadcast<T: Plain>(&self, values: &mut [T], root: u32) -> Result<(), Error> {
-        let (root, len) = (self.handle.root(root)?, size_of_val(values));
-        let plan = THRESHOLDS.broadcast(self.handle.member(), self.handle.view(), root, len);
-        self.run(plan, &self.handle.tables(), &[], Some(values), None)
+        self.run_in_place(GroupCall::Broadcast { root }, values, None)
     }
 
     /// Combines the values of all members, one by one; all get the result.
@@ -108,10 +105,7 @@ impl Group {
         values: &mut [T],
         operation: impl Operation<T>,
     ) -> Result<(), Error> {
-        let elements = elements_of(values, &operation);
-        let plan = THRESHOLDS.allreduce(self.handle.member(), self.handle.view(), elements);
-        let combine = combine_of(operation);
-        self.run_in_place(plan, values, Some(&combine))
+        self.run_combining(GroupCall::Allreduce, values, operation)
     }
 
     /// Combines the values of all members, one by one; the member `root` gets the result
@@ -126,10 +120,7 @@ impl Group {
         root: u32,
         operation: impl Operation<T>,
     ) -> Result<(), Error> {
-        let (root, elements) = (self.handle.root(root)?, elements_of(values, &operation));
-        let plan = THRESHOLDS.reduce(self.handle.member(), self.handle.view(), root, elements);
-        let combine = combine_of(operation);
-        self.run_in_place(plan, values, Some(&combine))
+        self.run_combining(GroupCall::Reduce { root }, values, operation)
     }
 
     /// Combines the values of the lower members and of this one, one by one, in the
@@ -143,7 +134,7 @@ impl Group {
         values: &mut [T],
         operation: impl Operation<T>,
     ) -> Result<(), Error> {
-        self.scan_any(values, operation, false)
+        self.run_combining(GroupCall::Scan, values, operation)
     }
 
     /// Combines the values of the lower members, one by one, in the order of the members.
@@ -157,76 +148,97 @@ impl Group {
         values: &mut [T],
         operation: impl Operation<T>,
     ) -> Result<(), Error> {
-        self.scan_any(values, operation, true)
-    }
-
-    fn scan_any<T: Plain>(
-        &self,
-        values: &mut [T],
-        operation: impl Operation<T>,
-        exclusive: bool,
-    ) -> Result<(), Error> {
-        let elements = elements_of(values, &operation);
-        let plan = THRESHOLDS.scan(self.handle.member(), elements, exclusive);
-        let combine = combine_of(operation);
-        self.run_in_place(plan, values, Some(&combine))
+        self.run_combining(GroupCall::Exscan, values, operation)
     }
 
     pub(super) fn handle(&self) -> &GroupHandle {
         &self.handle
     }
 
-    /// Runs a plan; `output` is the input, too.
+    /// Runs a call without an operation.
+    pub(super) fn run<T: Plain>(
+        &self,
+        call: GroupCall<'_>,
+        values: &[T],
+        into: &mut [T],
+    ) -> Result<(), Error> {
+        let planned = self.plan(call, elements_of(values, true), into.len())?;
+        // SAFETY: the slices are borrowed until the call returns, and have the lengths of the
+        // plan.
+        unsafe { self.run_plan(planned, values.as_ptr().cast(), into.as_mut_ptr().cast(), None) }
+    }
+
+    /// Runs a call with an operation, of which the result lies elsewhere.
+    pub(super) fn run_into<T: Plain>(
+        &self,
+        call: GroupCall<'_>,
+        values: &[T],
+        into: &mut [T],
+        operation: impl Operation<T>,
+    ) -> Result<(), Error> {
+        let planned = self.plan(call, elements_of(values, operation.commutes()), into.len())?;
+        let combine = combine_of(operation);
+        let (input, output) = (values.as_ptr().cast(), into.as_mut_ptr().cast());
+        // SAFETY: as in `run`.
+        unsafe { self.run_plan(planned, input, output, Some(&combine)) }
+    }
+
+    /// Runs a call with an operation, of which the result replaces the values.
+    fn run_combining<T: Plain>(
+        &self,
+        call: GroupCall<'_>,
+        values: &mut [T],
+        operation: impl Operation<T>,
+    ) -> Result<(), Error> {
+        let commutes = operation.commutes();
+        self.run_in_place(call, values, Some((&combine_of(operation), commutes)))
+    }
+
+    /// Runs a call of which the result replaces the values; with an operation, if there is
+    /// one, and whether that commutes.
     fn run_in_place<T: Plain>(
         &self,
-        plan: CollPlan,
+        call: GroupCall<'_>,
         values: &mut [T],
-        combine: Combine<'_>,
+        operation: Option<(&CombineFn<'_>, bool)>,
     ) -> Result<(), Error> {
+        let commutes = operation.is_none_or(|(_, commutes)| commutes);
+        let planned = self.plan(call, elements_of(values, commutes), values.len())?;
         let at = values.as_mut_ptr();
-        // SAFETY: the values are borrowed exclusively until the call returns, and the
-        // plans of the callers are for values of this length.
-        unsafe {
-            let (input, output) = (at.cast_const().cast(), at.cast());
-            self.handle.run_with_scratch(plan, &self.handle.tables(), input, output, combine)
-        }
+        let (input, output) = (at.cast_const().cast(), at.cast());
+        let combine = operation.map(|(combine, _)| combine);
+        // SAFETY: the values are borrowed exclusively until the call returns, and have the
+        // length of the plan.
+        unsafe { self.run_plan(planned, input, output, combine) }
     }
 
     /// Runs a plan.
-    pub(super) fn run<T: Plain>(
+    ///
+    /// # Safety
+    ///
+    /// The buffers have the lengths of the plan, and are not otherwise used until this
+    /// returns.
+    pub(super) unsafe fn run_plan(
         &self,
-        plan: CollPlan,
-        tables: &CollTables<'_>,
-        input: &[T],
-        output: Option<&mut [T]>,
+        Planned { plan, scratch }: Planned,
+        input: *const u8,
+        output: *mut u8,
         combine: Combine<'_>,
     ) -> Result<(), Error> {
-        let output = output.map_or(std::ptr::null_mut(), |output| output.as_mut_ptr());
-        // SAFETY: the slices are borrowed until the call returns, and the plans of the
-        // callers are for their lengths.
-        unsafe {
-            let (input, output) = (input.as_ptr().cast(), output.cast());
-            self.handle.run_with_scratch(plan, tables, input, output, combine)
-        }
+        // SAFETY: the caller's promise.
+        let result = unsafe {
+            let tables = self.tables(&scratch);
+            self.handle.run_with_scratch(plan, &tables, input, output, combine)
+        };
+        self.handle.keep_scratch(scratch);
+        result
     }
 }
 
-/// The elements of a reduction of these values.
-pub(super) fn elements_of<T: Plain>(values: &[T], operation: &impl Operation<T>) -> Elements {
-    Elements { count: values.len(), bytes: size_of::<T>(), commutes: operation.commutes() }
+/// The elements of a collective of these values.
+pub(super) const fn elements_of<T: Plain>(values: &[T], commutes: bool) -> Elements {
+    Elements { count: values.len(), bytes: size_of::<T>(), commutes }
 }
-
-/// # Errors
-///
-/// [`CollError::WrongLength`], unless an argument has as many elements as it needs.
-pub(super) fn check_len(len: usize, needed: usize) -> Result<(), Error> {
-    match len == needed {
-        true => Ok(()),
-        false => Err(Error::Coll(CollError::WrongLength { len, needed })),
-    }
-}
-
-pub(super) const THRESHOLDS: CollThresholds = CollThresholds::DEFAULT;
 
 impl fmt::Debug for Group {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -95,19 +95,30 @@ pub(super) fn combine_of<T: Plain>(
     operation: impl Operation<T>,
 ) -> impl Fn(*const u8, *mut u8, usize, CombineOrder) + Send + Sync {
     move |from: *const u8, into: *mut u8, bytes: usize, order: CombineOrder| {
-        let (from, into) = (from.cast::<T>(), into.cast::<T>());
-        let count = bytes.checked_div(size_of::<T>()).unwrap_or(0);
-        for at in 0..count {
-            // SAFETY: `bytes` bytes of values of a `Plain` type, as the caller of a
-            // combine function promises. Unaligned: scratch memory has no type.
-            unsafe {
-                let (from, into) = (from.add(at), into.add(at));
-                let (other, own) = (from.read_unaligned(), into.read_unaligned());
-                into.write_unaligned(match order {
-                    CombineOrder::FromFirst => operation.combine(other, own),
-                    CombineOrder::IntoFirst => operation.combine(own, other),
-                });
-            }
+        combine(&operation, from, into, bytes, order);
+    }
+}
+
+/// Combines `bytes` bytes of values of `T`.
+pub(super) fn combine<T: Plain>(
+    operation: &impl Operation<T>,
+    from: *const u8,
+    into: *mut u8,
+    bytes: usize,
+    order: CombineOrder,
+) {
+    let (from, into) = (from.cast::<T>(), into.cast::<T>());
+    let count = bytes.checked_div(size_of::<T>()).unwrap_or(0);
+    for at in 0..count {
+        // SAFETY: `bytes` bytes of values of a `Plain` type, as the caller of a
+        // combine function promises. Unaligned: scratch memory has no type.
+        unsafe {
+            let (from, into) = (from.add(at), into.add(at));
+            let (other, own) = (from.read_unaligned(), into.read_unaligned());
+            into.write_unaligned(match order {
+                CombineOrder::FromFirst => operation.combine(other, own),
+                CombineOrder::IntoFirst => operation.combine(own, other),
+            });
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Gather and scatter: blocks of all members at one of them.
 
-use super::handle::{Group, THRESHOLDS, check_len};
+use super::call::GroupCall;
+use super::handle::Group;
 use crate::{Error, Plain};
-use tsumugi_core::coll::schedule::{Block, Blocks, CollPlan, CollTables};
 
 impl Group {
     /// The values of all members, in the order of the members, at the member `root`;
@@ -30,13 +30,7 @@ impl Group {
         into: &mut [T],
         root: u32,
     ) -> Result<(), Error> {
-        let root = self.handle().root(root)?.root;
-        if self.rank() == root {
-            check_len(into.len(), values.len() * self.size() as usize)?;
-        }
-        let (member, bytes) = (self.handle().member(), size_of_val(values));
-        let plan = THRESHOLDS.rooted(member, root, bytes, false, false);
-        self.run(plan, &self.handle().tables(), values, Some(into), None)
+        self.run(GroupCall::Gather { root }, values, into)
     }
 
     /// The values of all members, in the order of the members, at the member `root`;
@@ -53,18 +47,8 @@ impl Group {
         counts: &[usize],
         root: u32,
     ) -> Result<Vec<T>, Error> {
-        let root = self.handle().root(root)?.root;
-        let is_root = self.rank() == root;
-        let blocks = if is_root { self.blocks::<T>(counts)? } else { Vec::new() };
-        if is_root {
-            check_len(values.len(), counts[root as usize])?;
-        }
-        let len = if is_root { counts.iter().sum() } else { 0 };
-        let tables = CollTables { received: &blocks, ..self.handle().tables() };
-        let (member, bytes) = (self.handle().member(), size_of_val(values));
-        let mut plan = CollPlan::default();
-        plan.rooted_flat(member, root, Blocks::Received, bytes, false, false);
-        collected(len, |all| self.run(plan, &tables, values, Some(all), None))
+        let len = if self.rank() == root { counts.iter().sum() } else { 0 };
+        collected(len, |all| self.run(GroupCall::GatherV { root, counts }, values, all))
     }
 
     /// The block of this member of the values of the member `root`, which has as many
@@ -75,13 +59,7 @@ impl Group {
     /// Those of [`gather`](Self::gather); [`CollError::WrongLength`](crate::CollError):
     /// the values of the root do not have a block of the length of `into` for each member.
     pub fn scatter<T: Plain>(&self, values: &[T], into: &mut [T], root: u32) -> Result<(), Error> {
-        let root = self.handle().root(root)?.root;
-        if self.rank() == root {
-            check_len(values.len(), into.len() * self.size() as usize)?;
-        }
-        let (member, bytes) = (self.handle().member(), size_of_val(into));
-        let plan = THRESHOLDS.rooted(member, root, bytes, true, false);
-        self.run(plan, &self.handle().tables(), values, Some(into), None)
+        self.run(GroupCall::Scatter { root }, values, into)
     }
 
     /// The block of this member of the values of the member `root`, of the length of
@@ -98,30 +76,7 @@ impl Group {
         into: &mut [T],
         root: u32,
     ) -> Result<(), Error> {
-        let root = self.handle().root(root)?.root;
-        let is_root = self.rank() == root;
-        let blocks = if is_root { self.blocks::<T>(counts)? } else { Vec::new() };
-        if is_root {
-            check_len(into.len(), counts[root as usize])?;
-            check_len(values.len(), counts.iter().sum())?;
-        }
-        let tables = CollTables { sent: &blocks, ..self.handle().tables() };
-        let (member, bytes) = (self.handle().member(), size_of_val(into));
-        let mut plan = CollPlan::default();
-        plan.rooted_flat(member, root, Blocks::Sent, bytes, true, false);
-        self.run(plan, &tables, values, Some(into), None)
-    }
-
-    /// The blocks of values of `T` that follow each other.
-    ///
-    /// # Errors
-    ///
-    /// `counts` is not as long as the group.
-    pub(super) fn blocks<T>(&self, counts: &[usize]) -> Result<Vec<Block>, Error> {
-        check_len(counts.len(), self.size() as usize)?;
-        let mut blocks = vec![Block::default(); counts.len()];
-        Block::fill(&mut blocks, counts.iter().map(|count| count * size_of::<T>()), None);
-        Ok(blocks)
+        self.run(GroupCall::ScatterV { root, counts }, values, into)
     }
 }
 

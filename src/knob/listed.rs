@@ -1,18 +1,16 @@
 //! The variables, group by group.
 
+use super::group_list::{GroupList, bytes, env, show, time};
 use super::variable::{Knob, KnobGroup};
 use crate::config::{
     ALONE_FROM, ASK_FROM, BIND, BINDS, BOTH_FROM, CALIBRATE, CHUNK, Config, DESIGNS, DEVICE,
     DIRECT_FROM, DIRECT_MAX, DYNAMIC, DYNAMICS, EAGER_MAX, ENDPOINTS, FAULTS, HALVES_FROM,
     INLINE_MAX, INTERFACE, KERNEL_FROM, MAIN_STACK, MAIN_STACK_BYTES, MESSAGES, NETWORK,
-    NETWORK_SLEEP, NETWORK_SLEEPS, NETWORKS, PATH, PATHS, PIECES_MAX, PROVIDER, PULL_FROM, RANKS,
-    SILENCE, SPIN, SPIN_ROUNDS, STACK_BYTES, STREAM_FROM, SUSPENSION, SUSPENSIONS, SWITCH,
-    ULT_STACK, VERBOSE, WORKERS,
+    NETWORK_SLEEP, NETWORK_SLEEPS, NETWORKS, PATH, PATHS, PIECES_MAX, POOL, POOL_BYTES, PROVIDER,
+    PULL_FROM, RANKS, SILENCE, SPIN, SPIN_ROUNDS, STACK_BYTES, STREAM_FROM, SUSPENSION,
+    SUSPENSIONS, SWITCH, ULT_STACK, VERBOSE, WORKERS,
 };
-use std::fmt::Display;
-use std::time::Duration;
 use tsumugi_backends::boot::env as boot;
-use tsumugi_core::quantity::Size;
 use tsumugi_pvas::config as space;
 use tsumugi_pvas::config::{HugePages, Peers, Populate};
 use tsumugi_pvas::distance::CHUNK_BYTES;
@@ -35,56 +33,13 @@ impl Config {
     }
 }
 
-/// The variables of one group, as they are listed.
-struct GroupList {
-    group: KnobGroup,
-    knobs: Vec<Knob>,
-}
-
-impl GroupList {
-    fn new(group: KnobGroup) -> Self {
-        Self { group, knobs: Vec::new() }
-    }
-
-    fn add(
-        mut self,
-        name: &'static str,
-        meaning: impl Display,
-        default: impl Display,
-        chosen: impl Display,
-    ) -> Self {
-        let (default, chosen) = (Some(default.to_string()), Some(chosen.to_string()));
-        self.knobs.push(Knob {
-            group: self.group,
-            name,
-            meaning: meaning.to_string(),
-            default,
-            chosen,
-        });
-        self
-    }
-
-    /// A text that is passed on as it is.
-    fn text(self, name: &'static str, meaning: &str, default: &str) -> Self {
-        let chosen = env(name).unwrap_or_else(|| default.to_owned());
-        self.add(name, meaning, default, chosen)
-    }
-
-    /// A variable that a launcher sets.
-    fn told(mut self, name: &'static str, meaning: &str) -> Self {
-        let (meaning, chosen) = (meaning.to_owned(), env(name));
-        self.knobs.push(Knob { group: self.group, name, meaning, default: None, chosen });
-        self
-    }
-}
-
 /// Every variable, with its value for a job of `size` ranks on this node.
 fn listed(config: &Config, size: u32) -> Result<Vec<Knob>, ShapeError> {
     let shape = PartitionShape::fit(size, &config.space, limits())?;
     let lists = [
         ranks(config),
         threads(config, size),
-        memory(config, &shape),
+        memory(config, &shape, size),
         messages(config, size),
         thresholds(config, size),
         network(config),
@@ -92,7 +47,7 @@ fn listed(config: &Config, size: u32) -> Result<Vec<Knob>, ShapeError> {
         debugging(config, size),
         launcher(),
     ];
-    Ok(lists.into_iter().flat_map(|list| list.knobs).collect())
+    Ok(lists.into_iter().flat_map(GroupList::into_knobs).collect())
 }
 
 fn ranks(config: &Config) -> GroupList {
@@ -155,7 +110,7 @@ fn threads(config: &Config, size: u32) -> GroupList {
         )
 }
 
-fn memory(config: &Config, shape: &PartitionShape) -> GroupList {
+fn memory(config: &Config, shape: &PartitionShape, size: u32) -> GroupList {
     let policy = config.space.policy;
     GroupList::new(KnobGroup::Memory)
         .add(
@@ -169,6 +124,12 @@ fn memory(config: &Config, shape: &PartitionShape) -> GroupList {
             "arrays of a rank that peers reach (virtual)",
             bytes(space::EXPOSED_BYTES),
             bytes(shape.exposed_bytes),
+        )
+        .add(
+            POOL,
+            "the part of that for containers (virtual)",
+            bytes(POOL_BYTES),
+            bytes(config.choose(size).pool_bytes),
         )
         .add(
             space::STACKS,
@@ -398,22 +359,6 @@ fn launcher() -> GroupList {
         .told(space::SHAPE, "the base address and the sizes of the partitions")
         .told(space::DEATHS, "the descriptor from which the rank reads deaths on other nodes")
         .told(space::LOSSES, "the descriptor to which the rank writes the ranks it declares lost")
-}
-
-fn bytes(bytes: usize) -> Size {
-    Size(bytes as u64)
-}
-
-fn show(bytes: u64) -> String {
-    Size(bytes).to_string()
-}
-
-fn time(time: Duration) -> String {
-    format!("{time:?}")
-}
-
-fn env(name: &str) -> Option<String> {
-    std::env::var(name).ok()
 }
 
 /// The defaults of [`Thresholds::kernel_from`](tsumugi_pvas::distance::Thresholds),

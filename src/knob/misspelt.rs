@@ -8,7 +8,7 @@ use tsumugi_core::quantity;
 /// to any part of the project, with the variable that it most likely means.
 pub fn report_misspelt() {
     let Ok(known) = Config::default().knobs(1) else { return };
-    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    let names = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
     let lines: String = names.filter_map(|name| misspelt(&name, &known)).collect();
     // One write, so that the lines do not mix with other output.
     if !lines.is_empty() {

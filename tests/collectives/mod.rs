@@ -1,8 +1,9 @@
 //! A program of collectives, of which each rank checks the results: of a group of any
 //! ranks, on one node or several.
 
+use super::api::deferred::Begin;
 use super::api::group::{And, Commuting, Group, Max, Min, Or, Prod, Sum, Xor};
-use super::api::{Error, Plain, Runtime};
+use super::api::{Deferred, Error, Plain, Runtime, Status};
 
 /// All collectives, on the group of all ranks and on groups that are split from it.
 pub fn play(rt: &Runtime, lens: &[usize]) -> Result<(), Error> {
@@ -34,8 +35,8 @@ pub fn play(rt: &Runtime, lens: &[usize]) -> Result<(), Error> {
         drop(world.duplicate()?);
     }
     let twin = half.duplicate()?;
-    let (one, other) =
-        (half.begin_allreduce(vec![1u32], Sum)?, twin.begin_allreduce(vec![2], Sum)?);
+    let one = start(half.ops().allreduce(vec![1u32], Sum));
+    let other = start(twin.ops().allreduce(vec![2], Sum));
     assert_eq!(other.wait()?, [2 * half.size()]);
     assert_eq!(one.wait()?, [half.size()]);
     world.barrier()
@@ -163,41 +164,87 @@ fn on(group: &Group, len: usize) -> Result<(), Error> {
 
 /// Several collectives at once, which end in any order.
 fn begun(group: &Group, len: usize) -> Result<(), Error> {
-    let (me, size) = (group.rank(), group.size());
+    let (me, size, ops) = (group.rank(), group.size(), group.ops());
     let all = || 0..size;
-    let root = size / 2;
-    let barrier = group.begin_barrier()?;
-    let broadcast = group.begin_broadcast(values(me, len), root)?;
-    let sum = group.begin_allreduce(values(me, len), Sum)?;
-    let reduced = group.begin_reduce(values(me, len), root, Sum)?;
-    let scanned = group.begin_scan((0..len).map(|at| affine(me, at)).collect(), compose)?;
-    let lower = group.begin_exscan((0..len).map(|at| affine(me, at)).collect(), compose)?;
-    let gathered = group.begin_gather(values(me, len), root)?;
+    let (root, total) = (size / 2, len * size as usize);
+    let at_root = |len: usize| vec![0; if me == root { len } else { 0 }];
+    let barrier = start(ops.barrier());
+    let broadcast = start(ops.broadcast(values(me, len), root));
+    let sum = start(ops.allreduce(values(me, len), Sum));
+    let reduced = start(ops.reduce(values(me, len), root, Sum));
+    let affine_values = || (0..len).map(|at| affine(me, at)).collect::<Vec<_>>();
+    let scanned = start(ops.scan(affine_values(), compose));
+    let lower = start(ops.exscan(affine_values(), compose));
+    let gathered = start(ops.gather(values(me, len), at_root(total), root));
     let whole: Vec<u64> = all().flat_map(|member| values(member, len)).collect();
     let given = if me == root { whole.clone() } else { Vec::new() };
-    let scattered = group.begin_scatter(given, len, root)?;
-    let everything = group.begin_allgather(values(me, len))?;
-    let block = |from: u32, to: u32| values(from * 1000 + to, len);
-    let exchanged = group.begin_alltoall(all().flat_map(|to| block(me, to)).collect::<Vec<_>>())?;
-    let parts = group.begin_reduce_scatter(values(me, len * size as usize), Sum)?;
+    let scattered = start(ops.scatter(given, vec![0; len], root));
+    let everything = start(ops.allgather(values(me, len), vec![0; total]));
+    let block = |from: u32, to: u32, len| values(from * 1000 + to, len);
+    let sent: Vec<u64> = all().flat_map(|to| block(me, to, len)).collect();
+    let exchanged = start(ops.alltoall(sent, vec![0; total]));
+    let parts = start(ops.reduce_scatter(values(me, total), vec![0; len], Sum));
+    // Blocks of any lengths.
+    let counts: Vec<usize> = all().map(|member| (member as usize * 7 + len) % 5).collect();
+    let (mine, sum_of) = (counts[me as usize], counts.iter().sum());
+    let whole_v: Vec<u64> =
+        all().flat_map(|member| values(member, counts[member as usize])).collect();
+    let gathered_v = start(ops.gather_v(values(me, mine), at_root(sum_of), &counts, root));
+    let given = if me == root { whole_v.clone() } else { Vec::new() };
+    let scattered_v = start(ops.scatter_v(given, vec![0; mine], &counts, root));
+    let everything_v = start(ops.allgather_v(values(me, mine), vec![0; sum_of], &counts));
+    let parts_v = start(ops.reduce_scatter_v(values(me, sum_of), vec![0; mine], &counts, Sum));
+    let before: usize = counts[..me as usize].iter().sum();
+    let count = |from: u32, to: u32| ((from * 3 + to * 5) as usize + len) % 4;
+    let (to, from): (Vec<_>, Vec<_>) = all().map(|peer| (count(me, peer), count(peer, me))).unzip();
+    let sent: Vec<u64> = all().flat_map(|to| block(me, to, count(me, to))).collect();
+    let exchanged_v = start(ops.alltoall_v(sent, vec![0; from.iter().sum()], &to, &from));
     // A dropped one goes on, too.
-    drop(group.begin_allreduce(values(me, len), Max)?);
+    drop(start(ops.allreduce(values(me, len), Max)));
 
-    assert_eq!(exchanged.wait()?, all().flat_map(|from| block(from, me)).collect::<Vec<_>>());
-    let sums = folded(all(), len * size as usize, value, u64::wrapping_add);
-    assert_eq!(parts.wait()?, sums[me as usize * len..(me as usize + 1) * len]);
-    assert_eq!(everything.wait()?, whole);
-    assert_eq!(super::api::ult::block_on(sum)?, folded(all(), len, value, u64::wrapping_add));
-    while !lower.is_done() {
-        super::api::ult::yield_now();
+    let come: Vec<u64> = all().flat_map(|from| block(from, me, count(from, me))).collect();
+    assert_eq!(exchanged_v.wait()?.1, come, "alltoall_v");
+    let sums = folded(all(), sum_of, value, u64::wrapping_add);
+    assert_eq!(parts_v.wait()?.1, sums[before..before + mine], "reduce_scatter_v");
+    assert_eq!(everything_v.wait()?.1, whole_v, "allgather_v");
+    assert_eq!(scattered_v.wait()?.1, values(me, mine), "scatter_v");
+    assert_eq!(gathered_v.wait()?.1, if me == root { &whole_v[..] } else { &[] }, "gather_v");
+    let come: Vec<u64> = all().flat_map(|from| block(from, me, len)).collect();
+    assert_eq!(exchanged.wait()?.1, come);
+    let sums = folded(all(), total, value, u64::wrapping_add);
+    assert_eq!(parts.wait()?.1, sums[me as usize * len..(me as usize + 1) * len]);
+    assert_eq!(everything.wait()?, (values(me, len), whole.clone()));
+    let sum = match sum {
+        Status::Done(sum) => sum,
+        Status::Pending(in_flight) => super::api::ult::block_on(in_flight),
+    };
+    assert_eq!(sum?, folded(all(), len, value, u64::wrapping_add));
+    if let Status::Pending(lower) = &lower {
+        while !lower.is_done() {
+            super::api::ult::yield_now();
+        }
     }
     assert_eq!(lower.wait()?, folded(0..me.max(1), len, affine, compose));
     assert_eq!(scanned.wait()?, folded(0..me + 1, len, affine, compose));
-    assert_eq!(scattered.wait()?, values(me, len));
-    assert_eq!(gathered.wait()?, if me == root { &whole[..] } else { &[] });
+    assert_eq!(scattered.wait()?.1, values(me, len));
+    assert_eq!(gathered.wait()?.1, if me == root { &whole[..] } else { &[] });
     let expected = folded(all(), len, value, u64::wrapping_add);
     assert_eq!(reduced.wait()?, if me == root { expected } else { values(me, len) });
     assert_eq!(broadcast.wait()?, values(root, len));
     barrier.wait()?;
     group.barrier()
+}
+
+/// Begins an operation, as soon as there is room.
+fn start<C: Begin>(operation: Deferred<C>) -> Status<C> {
+    let mut begun = operation.try_begin();
+    loop {
+        match begun {
+            Ok(status) => return status,
+            Err(busy) => {
+                super::api::ult::yield_now();
+                begun = busy.operation.try_begin();
+            }
+        }
+    }
 }

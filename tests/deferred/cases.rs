@@ -6,7 +6,10 @@ use api::array::{ArrayError, ArrayOptions, Directory};
 use api::comm::Owned;
 use api::deferred::Begin;
 use api::global::{Change, Copy};
-use api::{AddrError, Deferred, Error, MessageError, Rank, Runtime, Signal, Status, Until, ult};
+use api::group::Sum;
+use api::{
+    AddrError, CollError, Deferred, Error, MessageError, Rank, Runtime, Signal, Status, Until, ult,
+};
 use std::sync::mpsc;
 use tsumugi_core::op::Kind;
 
@@ -79,6 +82,8 @@ pub fn play(rt: &Runtime) -> Result<(), Error> {
         messages(rt, way)?;
         wait_until(rt, way)?;
         global(rt, way)?;
+        global_words(rt, way)?;
+        collectives(rt, way)?;
     }
     Ok(())
 }
@@ -198,6 +203,19 @@ fn array(rt: &Runtime, way: Use) -> Result<(), Error> {
         for index in (0..240).step_by(7) {
             assert_eq!(way.of(ops.get(index)), Ok(7 * index as u64), "{way:?}");
         }
+        rt.barrier()?;
+        for index in (own..240).step_by(rt.size() as usize) {
+            let value = 7 * index as u64;
+            assert_eq!(way.of(ops.fetch_add(index, 1)), Ok(value), "{way:?}");
+            assert_eq!(way.of(ops.fetch_and(index, 3)), Ok(value + 1));
+            assert_eq!(way.of(ops.fetch_or(index, 4)), Ok((value + 1) & 3));
+            assert_eq!(way.of(ops.fetch_xor(index, 7)), Ok((value + 1) & 3 | 4));
+            assert_eq!(way.of(ops.swap(index, 9)), Ok(((value + 1) & 3 | 4) ^ 7));
+            assert_eq!(way.of(ops.compare_swap(index, 8, 1)), Ok(9));
+            assert_eq!(way.of(ops.compare_swap(index, 9, 1)), Ok(9));
+            assert_eq!(way.of(ops.get(index)), Ok(1));
+        }
+        assert!(matches!(way.of(ops.swap(240, 1)), Err(ArrayError::OutOfRange { .. })));
         let beyond = way.of(ops.get(240));
         assert!(matches!(beyond, Err(ArrayError::OutOfRange { .. })), "{beyond:?}");
         assert!(matches!(way.of(ops.put(1 << 40, 1)), Err(ArrayError::OutOfRange { .. })));
@@ -304,4 +322,75 @@ fn global(rt: &Runtime, way: Use) -> Result<(), Error> {
     let beyond = end(global.begin(Copy::new(to, from, 1 << 20)));
     assert!(matches!(beyond, Err(AddrError::OutOfRange { .. })), "{beyond:?}");
     rt.barrier()
+}
+
+/// Words and copies of global memory as values.
+fn global_words(rt: &Runtime, way: Use) -> Result<(), Error> {
+    let global = rt.global()?;
+    let (ops, words) = (global.ops(), global.expose::<u64>(4)?);
+    let all = rt.allgather(words.at(0).addr().to_bits())?;
+    let at = global.pointer::<u64>(all[next(rt).0 as usize]);
+    assert_eq!(way.of(ops.put(at, 5)), Ok(()), "{way:?}");
+    assert_eq!(way.of(ops.get(at)), Ok(5));
+    assert_eq!(way.of(ops.fetch_add(at, 3)), Ok(5));
+    assert_eq!(way.of(ops.fetch_and(at, 12)), Ok(8));
+    assert_eq!(way.of(ops.fetch_or(at, 1)), Ok(8));
+    assert_eq!(way.of(ops.fetch_xor(at, 3)), Ok(9));
+    assert_eq!(way.of(ops.swap(at, 40)), Ok(10));
+    assert_eq!(way.of(ops.compare_swap(at, 41, 1)), Ok(40));
+    assert_eq!(way.of(ops.add(at, 6)), Ok(()));
+    assert_eq!(way.of(ops.and(at, 6)), Ok(()));
+    assert_eq!(way.of(ops.or(at, 1)), Ok(()));
+    assert_eq!(way.of(ops.xor(at, 2)), Ok(()));
+    assert_eq!(way.of(ops.get(at)), Ok(5));
+    let own = global.index(words.at(0), 3)?;
+    assert_eq!(way.of(ops.copy(own, at, 1)), Ok(0));
+    assert_eq!(way.of(ops.get(own)), Ok(5));
+    let add = Change::atomic(Kind::FetchAdd, at.addr(), 2u64);
+    assert_eq!(way.of(ops.request(add)), Ok(5));
+    let beyond = way.of(ops.get(global.index(at, 4)?));
+    assert!(matches!(beyond, Err(AddrError::OutOfRange { .. })), "{beyond:?}");
+    let beyond = way.of(ops.copy(own, at, 1 << 20));
+    assert!(matches!(beyond, Err(AddrError::OutOfRange { .. })), "{beyond:?}");
+    rt.barrier()
+}
+
+/// Collectives of vectors and of buffers, with the results that they must have, and their
+/// errors.
+fn collectives(rt: &Runtime, way: Use) -> Result<(), Error> {
+    let group = rt.world();
+    let (ops, me, size) = (group.ops(), group.rank(), group.size());
+    let (own, n) = (u64::from(me), size as usize);
+    let total = u64::from(size * (size - 1) / 2);
+    way.of(ops.barrier())?;
+    let mut buf = rt.buffer::<u64>(1000)?;
+    buf.fill(own);
+    let buf = way.of(ops.broadcast(buf, 1))?;
+    assert!(buf.iter().all(|value| *value == 1), "{way:?}");
+    assert_eq!(way.of(ops.allreduce(vec![own; 3], Sum))?, [total; 3], "{way:?}");
+    let reduced = way.of(ops.reduce(vec![own], 0, Sum))?;
+    assert_eq!(reduced, [if me == 0 { total } else { own }]);
+    assert_eq!(way.of(ops.scan(vec![1u64], Sum))?, [own + 1]);
+    assert_eq!(way.of(ops.exscan(vec![1u64], Sum))?, [own.max(1)]);
+    let ranks: Vec<u64> = (0..u64::from(size)).collect();
+    let at_root = |values: &[u64]| if me == 0 { values.to_vec() } else { Vec::new() };
+    let room = at_root(&vec![0; n]);
+    let (given, gathered) = way.of(ops.gather(vec![own], room.clone(), 0))?;
+    assert_eq!((given, gathered), (vec![own], at_root(&ranks)), "{way:?}");
+    assert_eq!(way.of(ops.scatter(at_root(&ranks), vec![0], 0))?.1, [own]);
+    assert_eq!(way.of(ops.allgather(vec![own], vec![0; n]))?.1, ranks);
+    assert_eq!(way.of(ops.alltoall(vec![own; n], vec![0; n]))?.1, ranks);
+    assert_eq!(way.of(ops.reduce_scatter(ranks.clone(), vec![0], Sum))?.1, [own * n as u64]);
+    let counts = vec![1; n];
+    assert_eq!(way.of(ops.gather_v(vec![own], room, &counts, 0))?.1, at_root(&ranks));
+    assert_eq!(way.of(ops.scatter_v(at_root(&ranks), vec![0], &counts, 0))?.1, [own]);
+    assert_eq!(way.of(ops.allgather_v(vec![own], vec![0; n], &counts))?.1, ranks);
+    assert_eq!(way.of(ops.alltoall_v(vec![own; n], vec![0; n], &counts, &counts))?.1, ranks);
+    let parts = way.of(ops.reduce_scatter_v(ranks, vec![0], &counts, Sum))?;
+    assert_eq!(parts.1, [own * n as u64]);
+    let nobody = way.of(ops.broadcast(vec![0u8], size));
+    assert!(matches!(nobody, Err(Error::Coll(CollError::NoSuchRoot { .. }))), "{nobody:?}");
+    let short = way.of(ops.allgather_v(vec![own], vec![0; n], &counts[1..]));
+    assert!(matches!(short, Err(Error::Coll(CollError::WrongLength { .. }))), "{short:?}");
+    group.barrier()
 }

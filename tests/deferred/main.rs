@@ -6,6 +6,7 @@ use tsumugi::{Config, Path};
 
 #[allow(clippy::duplicate_mod)]
 mod cases;
+mod ending;
 
 #[test]
 fn every_operation_works_in_every_way() {

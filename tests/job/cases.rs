@@ -6,9 +6,9 @@ use crate::foreign::{
     a_rank_without_memory_meets_others_later, a_start_that_fails_reports_the_reason,
     an_idle_job_on_several_nodes_burns_no_core, arrays_span_nodes, collectives_span_nodes,
     containers_span_nodes, global_memory_spans_nodes, histories_span_nodes,
-    homes_answer_other_nodes, locks_span_nodes, pages_move_between_nodes, programs_span_nodes,
-    ranks_meet_by_name, ranks_meet_by_the_variables_of_others, ranks_meet_over_tcp,
-    ranks_of_several_nodes_are_one_job,
+    homes_answer_other_nodes, locks_span_nodes, operations_between_nodes_allocate_nothing,
+    pages_move_between_nodes, programs_span_nodes, ranks_meet_by_name,
+    ranks_meet_by_the_variables_of_others, ranks_meet_over_tcp, ranks_of_several_nodes_are_one_job,
     ranks_of_several_nodes_without_a_network_fail_with_the_reason,
     the_network_outlives_a_callback_that_panics,
 };
@@ -41,6 +41,7 @@ pub const ALL: &[Case] = cases![
     a_stack_overflow_names_the_ult,
     a_stall_is_reported,
     a_standstill_names_the_barrier_and_the_missing_rank,
+    a_standstill_names_the_collective_and_the_missing_rank,
     a_rank_shows_what_its_ults_do,
     an_idle_job_burns_no_core,
     workers_keep_to_the_cpuset,
@@ -54,6 +55,7 @@ pub const ALL: &[Case] = cases![
     collectives_give_the_results_of_serial_ones,
     collectives_with_a_killed_rank_name_it,
     collectives_span_nodes,
+    operations_between_nodes_allocate_nothing,
     buffers_outside_of_partitions_are_copied_by_the_kernel,
     ranks_that_only_read_refuse_puts,
     ranks_meet_over_tcp,
@@ -359,6 +361,20 @@ fn a_standstill_names_the_barrier_and_the_missing_rank() {
     let report = job.read_errors_until(" waits for rank ");
     assert!(report.contains("rank 0: ULT ") && report.contains(" waits in barrier 2"), "{report}");
     assert!(report.contains("barrier 2 waits for rank 2\n"), "{report}");
+    // SAFETY: `kill` accesses no memory of this process.
+    assert_eq!(unsafe { libc::kill(job.child.id() as i32, libc::SIGTERM) }, 0);
+    job.finish();
+}
+
+/// A blocking collective, one of a part of the ranks, and one that was begun as a value.
+fn a_standstill_names_the_collective_and_the_missing_rank() {
+    let mut job = start(3, "stall-collectives");
+    let report = job.read_errors_until("tsumugi:   broadcast ");
+    assert!(report.contains(" waits in allreduce ") && report.contains(", for rank "), "{report}");
+    assert!(report.contains("an operation waits in allgather "), "{report}");
+    let missing =
+        |line: &&str| line.starts_with("tsumugi:   ") && line.contains(" waits for rank 2");
+    assert_eq!(report.lines().filter(missing).count(), 3, "{report}");
     // SAFETY: `kill` accesses no memory of this process.
     assert_eq!(unsafe { libc::kill(job.child.id() as i32, libc::SIGTERM) }, 0);
     job.finish();

@@ -6,6 +6,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
+use tsumugi::group::Sum;
 use tsumugi::{AddrError, CallError, Error, MessageError, Rank, Runtime, Until};
 
 /// Rank 1 accesses the last rank for the first time after the launcher has ended: the
@@ -83,6 +84,21 @@ pub fn stall(rt: &Runtime) -> Result<(), Error> {
     let words = rt.share::<u64>(1)?;
     rt.wait_until(words.own().at(0), Until::Equal(77))?;
     Ok(())
+}
+
+/// The last rank takes no part in a collective of all, in one of a group of all but the
+/// first, and in one that others have begun.
+pub fn stall_collectives(rt: &Runtime) -> Result<(), Error> {
+    let world = rt.world();
+    let (part, other) = (world.split((rt.rank() != Rank(0)).then_some(0), 0)?, world.duplicate()?);
+    if rt.rank().0 + 1 == rt.size() {
+        return stall(rt);
+    }
+    let begun = other.ops().allgather(vec![1u64], vec![0; rt.size() as usize]).try_begin();
+    let waits = part.map(|part| rt.spawn(move |_| part.broadcast(&mut [0u64], 1)));
+    let words = rt.share::<u64>(1)?;
+    drop((words, world.allreduce(&mut [1u64], Sum), waits));
+    begun.expect("there is room").wait().map(drop)
 }
 
 /// ULTs of all ranks exchange messages of all kinds with the last rank until it is gone.

@@ -118,6 +118,11 @@ pub fn collectives_span_nodes() {
     on_two_nodes(3, "collectives-short", "called");
 }
 
+/// Operations as values allocate nothing, also those on a rank of another node.
+pub fn operations_between_nodes_allocate_nothing() {
+    on_two_nodes(2, "no-allocations", "called");
+}
+
 pub fn containers_span_nodes() {
     on_two_nodes(3, "containers", "called");
 }

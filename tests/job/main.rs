@@ -8,6 +8,8 @@
 //! ```
 
 mod adopted;
+#[path = "../allocations/mod.rs"]
+mod allocations;
 mod apart;
 mod cases;
 mod collectors;
@@ -49,6 +51,7 @@ static HELD: AtomicU64 = AtomicU64::new(0);
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         HELD.fetch_add(layout.size() as u64, Ordering::Relaxed);
+        allocations::note();
         // SAFETY: the caller keeps the contract.
         unsafe { System.alloc(layout) }
     }

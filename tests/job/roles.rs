@@ -3,8 +3,8 @@
 use crate::churn::{self, Plan};
 use crate::moving::histories;
 use crate::{
-    adopted, apart, collectives, collectors, containers, ending, global, homes, inside, locks,
-    mixture, mourn, moving, outside, pages, poor, programs, reach, tally,
+    adopted, allocations, apart, collectives, collectors, containers, ending, global, homes,
+    inside, locks, mixture, mourn, moving, outside, pages, poor, programs, reach, tally,
 };
 use std::hint::black_box;
 use std::io::Write;
@@ -81,6 +81,7 @@ fn play(rt: &Runtime, role: &str) -> Result<(), Error> {
         "stall" => ending::stall(rt),
         "stall-barrier" if last => ending::stall(rt),
         "stall-barrier" => rt.barrier(),
+        "stall-collectives" => ending::stall_collectives(rt),
         "idle" => idle(rt),
         "commands" => commands(rt),
         "hold" => hold(rt),
@@ -91,6 +92,10 @@ fn play(rt: &Runtime, role: &str) -> Result<(), Error> {
         "collectives" => collectives::play(rt, &[1, 100, 30_000]),
         "collectives-short" => collectives::play(rt, &[1, 2000]),
         "collectors" => collectors::play(rt),
+        "no-allocations" => {
+            allocations::count_this_thread();
+            allocations::values(rt)
+        }
         "outside" => outside::play(rt),
         "outside-alone" => outside::alone(rt),
         "mixture" => mixture::play(rt, 1, if rt.size() > 2 { 150 } else { 1000 }),

@@ -11,6 +11,8 @@
 
 use super::catalogue::Group;
 use super::measured::{self, Measured, budget};
+use super::row::Row;
+use super::row_writer::RowWriter;
 use super::sample::Contender;
 use crate::args::MeasureArgs;
 use crate::failure::Failure;
@@ -38,12 +40,12 @@ pub const CATALOGUE: &[Group] = &[
 pub const USAGE: &str = "bench far runs on the ranks of several nodes: \
     tsumugi run --hosts a,b -n 2 tsumugi bench far";
 
-/// The work of each rank; rank 0 measures the rows `names`.
+/// The work of each rank; rank 0 measures the rows `names`, and returns them.
 pub fn rank(
     rt: &Runtime,
     names: &[&'static str],
     measure: &MeasureArgs,
-) -> Result<Vec<Measured>, Failure> {
+) -> Result<Vec<Row>, Failure> {
     let is_remote = |rank: &Rank| rt.neighbours().all(|near| near != *rank);
     // The result is the same at all ranks: if all are near one rank, no rank has
     // another node.
@@ -52,16 +54,18 @@ pub fn rank(
     }
     let (words, bytes) = (rt.share::<u64>(ULTS)?, rt.share::<[u8; 8]>(ULTS)?);
     rt.barrier()?;
-    let mut measured = Vec::new();
+    let mut rows = Vec::new();
     if rt.rank() == Rank(0) {
         let peer = rt.ranks().find(is_remote).expect("the job has a rank on another node");
         let (words, bytes) = (words.at(peer, 0), bytes.at(peer, 0));
+        let writer = RowWriter::new(measure.json.as_deref(), measure.csv.as_deref())?;
         for name in names {
-            measured.push(one(rt, name, words, bytes, measure)?);
+            writer.write_measured(one(rt, name, words, bytes, measure)?)?;
         }
+        rows = writer.end()?;
     }
     rt.barrier()?;
-    Ok(measured)
+    Ok(rows)
 }
 
 fn one(

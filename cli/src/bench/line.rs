@@ -31,7 +31,7 @@ fn between(first: usize, second: usize, limit: Duration) -> Option<f64> {
     let (ping, pong) = (SharedLine::default(), SharedLine::default());
     let start = Barrier::new(2);
     thread::scope(|scope| {
-        scope.spawn(|| {
+        let answer = || {
             let pinned = affinity::pin(second);
             start.wait();
             let mut round = 0;
@@ -41,13 +41,22 @@ fn between(first: usize, second: usize, limit: Duration) -> Option<f64> {
                 pong.store(round, Ordering::Release);
             }
             pinned
-        });
-        let pinger = scope.spawn(|| {
+        };
+        // Without room for two threads there is no trip.
+        thread::Builder::new().spawn_scoped(scope, answer).ok()?;
+        let pinger = thread::Builder::new().spawn_scoped(scope, || {
             let pinned = affinity::pin(first);
             start.wait();
             let samples = rounds(&ping, &pong, limit);
             pinned.ok().map(|()| samples)
         });
+        let Ok(pinger) = pinger else {
+            // The other thread waits for this one.
+            start.wait();
+            // Release: pairs with the Acquire in `wait_for_more`.
+            ping.store(OVER, Ordering::Release);
+            return None;
+        };
         let mut samples = pinger.join().expect("the pinging thread does not panic")?;
         // The first batches run before the caches and the clock have settled.
         Summary::of(samples.get_mut(BATCHES_DROPPED..)?).map(|summary| summary.median)

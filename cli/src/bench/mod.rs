@@ -1,35 +1,35 @@
 //! `tsumugi bench`: measured numbers, with the data that is needed to judge them.
 //!
 //! ```text
-//!  line trip ─► batches, contenders by turns ─► line trip ─► rows ─► table, JSON
+//!  line trip ─► batches, contenders by turns ─► line trip ─► rows: lines, JSON, CSV
 //! ```
 //!
 //! Each figure has a catalogue of rows and defines the work of its ranks; rank 0
-//! measures.
+//! measures. Rows are shown as they are measured, figures and comparisons at the end.
 
 mod bar;
 mod bare;
 mod catalogue;
+mod drawing;
 mod far;
 mod gas;
 mod line;
 mod lock;
 mod measured;
 mod message;
-mod output;
 mod pinned;
 mod plot;
 mod program;
 mod rma;
 mod row;
+mod row_writer;
 mod sample;
 mod table;
 mod target;
 mod ult;
 
 use self::catalogue::chosen;
-use self::output::keep_all;
-use self::row::Row;
+use self::drawing::draw;
 use crate::args::{self, BenchFigure, CompareArgs, Compared};
 use crate::failure::Failure;
 use crate::job;
@@ -37,29 +37,17 @@ use tsumugi::Config;
 use tsumugi::config::Bind;
 use tsumugi_bench_ult::System;
 
-pub use self::line::trip_ns;
+use self::line::trip_ns;
 
-/// Runs the benchmark, and returns the tables if this process has them.
+/// Runs the benchmark; returns the figures and comparisons, if this process has them.
 pub fn bench(bench: &args::BenchArgs) -> Result<String, Failure> {
     let Some(figure) = &bench.figure else { return Ok(list()) };
     match figure {
         BenchFigure::Rma(measure) => one_sided(measure),
         BenchFigure::Far(measure) => between_nodes(measure),
         BenchFigure::Ult(ults) => ult::measure(ults, &[]),
-        BenchFigure::Lock(locks) => {
-            let Some(rows) = lock::measure(locks)? else { return Ok(String::new()) };
-            let figures = lock::FIGURES.iter();
-            let plots = figures.filter_map(|one| Some((one.name, one.plot(&rows)?)));
-            keep_all(&locks.measure, &rows, plots)?;
-            Ok(lock::text(&rows))
-        }
-        BenchFigure::Message(messages) => {
-            let Some(outcome) = message::message(messages)? else { return Ok(String::new()) };
-            let figures = message::FIGURES.iter();
-            let plots = figures.filter_map(|one| Some((one.name, one.plot(&outcome.rows)?)));
-            keep_all(&messages.measure, &outcome.rows, plots)?;
-            Ok(outcome.text)
-        }
+        BenchFigure::Lock(locks) => lock::measure(locks),
+        BenchFigure::Message(messages) => message::message(messages),
         BenchFigure::Gas(measure) => pages(measure),
         BenchFigure::Program(measure) => programs(measure),
     }
@@ -99,19 +87,14 @@ fn one_sided(measure: &args::MeasureArgs) -> Result<String, Failure> {
     // One worker, and unbound: the measured threads bind themselves to the CPUs that
     // they need.
     let config = Config { bind: Some(Bind::None), ..job::config(Some(1))? };
-    let measured = config.run(|rt| rma::rank(rt, &names, measure))?;
-    let rows: Vec<Row> = measured.iter().flat_map(|measured| measured.rows.clone()).collect();
+    let rows = config.run(|rt| rma::rank(rt, &names, measure))?;
     if rows.is_empty() {
         return Ok(String::new());
     }
     let plots = rma::FIGURES.iter().filter_map(|one| Some((one.name, one.plot(&rows)?)));
-    keep_all(measure, &rows, plots)?;
-    // Rows with hundreds of points are shown as tables of their own.
-    let (plotted, listed): (Vec<Row>, Vec<Row>) = rows.iter().cloned().partition(rma::is_plotted);
-    let plots = rma::FIGURES.iter().filter_map(|figure| Some((figure, figure.plot(&plotted)?)));
-    let figures: String = plots.map(|(figure, plot)| table::figure(figure.name, &plot)).collect();
-    let overheads = table::overheads(&measured);
-    Ok(table::table(&listed) + &overheads + &figures + &rma::numbers(&rows) + &rma::bars(&rows))
+    draw(measure.svg.as_deref(), plots.clone())?;
+    let figures: String = plots.map(|(name, plot)| table::figure(name, &plot)).collect();
+    Ok(figures + &rma::numbers(&rows) + &rma::bars(&rows))
 }
 
 fn between_nodes(measure: &args::MeasureArgs) -> Result<String, Failure> {
@@ -120,13 +103,8 @@ fn between_nodes(measure: &args::MeasureArgs) -> Result<String, Failure> {
         return Err(Failure::Usage(far::USAGE.to_owned()));
     }
     let config = Config { bind: Some(Bind::None), ..job::config(Some(1))? };
-    let measured = config.run(|rt| far::rank(rt, &names, measure))?;
-    let rows: Vec<Row> = measured.into_iter().flat_map(|measured| measured.rows).collect();
-    if rows.is_empty() {
-        return Ok(String::new());
-    }
-    keep_all(measure, &rows, std::iter::empty())?;
-    Ok(table::table(&rows))
+    config.run(|rt| far::rank(rt, &names, measure))?;
+    Ok(String::new())
 }
 
 fn pages(measure: &args::MeasureArgs) -> Result<String, Failure> {
@@ -140,8 +118,9 @@ fn pages(measure: &args::MeasureArgs) -> Result<String, Failure> {
         return Ok(String::new());
     }
     let plot = gas::plot(&rows);
-    keep_all(measure, &rows, plot.iter().map(|(name, plot)| (name.as_str(), plot.clone())))?;
-    Ok(table::table(&rows) + &gas::paper(&rows) + &gas::trips(&rows) + &gas::bars(&rows))
+    let plots = plot.iter().map(|(name, plot)| (name.as_str(), plot.clone()));
+    draw(measure.svg.as_deref(), plots)?;
+    Ok(gas::paper(&rows) + &gas::trips(&rows) + &gas::bars(&rows))
 }
 
 fn programs(measure: &args::MeasureArgs) -> Result<String, Failure> {
@@ -150,9 +129,5 @@ fn programs(measure: &args::MeasureArgs) -> Result<String, Failure> {
         return job::run_self(program::RANKS);
     }
     let rows = job::config(None)?.run(|rt| program::rank(rt, &names, measure))?;
-    if rows.is_empty() {
-        return Ok(String::new());
-    }
-    keep_all(measure, &rows, std::iter::empty())?;
-    Ok(table::table(&rows) + &program::bars(&rows))
+    Ok(program::bars(&rows))
 }

@@ -21,10 +21,10 @@ use super::bar::{self, Bar, Met};
 use super::catalogue::Group;
 use super::line::trip_ns;
 use super::row::Row;
+use super::row_writer::RowWriter;
 use crate::args::MeasureArgs;
 use crate::failure::Failure;
 use crate::graph::Graph;
-use crate::progress::ProgressLine;
 use crate::summary::Summary;
 use std::time::Duration;
 use tsumugi::{Error, Rank, Runtime};
@@ -49,7 +49,7 @@ struct ProgramBench<'a> {
     /// The number of runs of each program.
     times: u64,
     is_quick: bool,
-    rows: Vec<Row>,
+    rows: RowWriter,
 }
 
 /// The work of each rank; rank 0 has the rows.
@@ -63,21 +63,24 @@ pub fn rank(
         return Err(Failure::Usage(format!("bench program needs {RANKS} ranks, not {found}")));
     }
     let times = measure.ops.unwrap_or(if measure.quick { 3 } else { 11 });
-    let progress = if rt.rank() == Rank(0) { ProgressLine::new() } else { ProgressLine::silent() };
-    let mut bench = ProgramBench { rt, names, times, is_quick: measure.quick, rows: Vec::new() };
+    let rows = match rt.rank() {
+        Rank(0) => RowWriter::new(measure.json.as_deref(), measure.csv.as_deref())?,
+        _ => RowWriter::silent(),
+    };
+    let bench = ProgramBench { rt, names, times, is_quick: measure.quick, rows };
     let programs =
         [ProgramBench::tasks, ProgramBench::meshes, ProgramBench::searches, ProgramBench::memory];
-    progress.stage("programs", programs.len() as u64);
+    bench.rows.progress.stage("programs", programs.len() as u64);
     for (step, program) in (1..).zip(programs) {
-        program(&mut bench)?;
-        progress.at(step);
+        program(&bench)?;
+        bench.rows.progress.at(step);
     }
     rt.barrier()?;
-    Ok(if rt.rank() == Rank(0) { bench.rows } else { Vec::new() })
+    bench.rows.end()
 }
 
 impl ProgramBench<'_> {
-    fn tasks(&mut self) -> Result<(), Failure> {
+    fn tasks(&self) -> Result<(), Failure> {
         let (rt, depth, queens) = (self.rt, if self.is_quick { 8 } else { 10 }, 12);
         self.repeat("uts", &format!("depth={depth} grain=3"), "ns a node", || {
             let tree = uts::play(rt, uts::Plan { depth, grain: 3 })?;
@@ -88,7 +91,7 @@ impl ProgramBench<'_> {
         })
     }
 
-    fn meshes(&mut self) -> Result<(), Failure> {
+    fn meshes(&self) -> Result<(), Failure> {
         let (rt, steps) = (self.rt, if self.is_quick { 24 } else { 96 });
         let shape = mesh::Shape { blocks: 16, cells: 8, level_max: 3 };
         let params = format!("blocks=256 levels=3 steps={steps}");
@@ -100,13 +103,13 @@ impl ProgramBench<'_> {
                 shares.push(run.share());
                 Ok(ms(run.time))
             })?;
-            self.keep(name, &params, REMOTE, shares);
+            self.keep(name, &params, REMOTE, shares)?;
         }
         Ok(())
     }
 
     /// The rows of the search of the demo's graph.
-    fn searches(&mut self) -> Result<(), Failure> {
+    fn searches(&self) -> Result<(), Failure> {
         if !self.names.iter().any(|name| name.starts_with("search")) {
             return Ok(());
         }
@@ -123,8 +126,11 @@ impl ProgramBench<'_> {
         let params = format!("vertices={vertices} ults={ULTS}");
         for name in ["search_dealt", "search_owned"] {
             if name == "search_owned" {
+                if !self.names.iter().any(|name| ["search_own", "search_owned"].contains(name)) {
+                    break;
+                }
                 let (moved, time) = search.own()?;
-                self.keep("search_own", &format!("pages={moved}"), "ms", vec![ms(time)]);
+                self.keep("search_own", &format!("pages={moved}"), "ms", vec![ms(time)])?;
             }
             let mut shares = Vec::new();
             self.repeat(name, &params, "ms", || {
@@ -137,12 +143,12 @@ impl ProgramBench<'_> {
                 shares.push(run.share());
                 Ok(ms(run.time))
             })?;
-            self.keep(name, &params, REMOTE, shares);
+            self.keep(name, &params, REMOTE, shares)?;
         }
         Ok(())
     }
 
-    fn memory(&mut self) -> Result<(), Failure> {
+    fn memory(&self) -> Result<(), Failure> {
         let (rt, log_words) = (self.rt, if self.is_quick { 16 } else { 20 });
         let plan = gups::Plan { log_words, ults: ULTS as u64 };
         self.repeat("gups", &format!("log_words={log_words} ults={ULTS}"), "ns an update", || {
@@ -157,7 +163,7 @@ impl ProgramBench<'_> {
 
     /// Runs a program as often as configured, if its row is selected. Collective.
     fn repeat(
-        &mut self,
+        &self,
         name: &'static str,
         params: &str,
         unit: &str,
@@ -167,16 +173,21 @@ impl ProgramBench<'_> {
             return Ok(());
         }
         let samples = (0..self.times).map(|_| once()).collect::<Result<Vec<_>, _>>()?;
-        self.keep(name, params, unit, samples);
-        Ok(())
+        self.keep(name, params, unit, samples)
     }
 
-    fn keep(&mut self, name: &str, params: &str, unit: &str, mut samples: Vec<f64>) {
+    fn keep(
+        &self,
+        name: &str,
+        params: &str,
+        unit: &str,
+        mut samples: Vec<f64>,
+    ) -> Result<(), Failure> {
         if !self.names.contains(&name) {
-            return;
+            return Ok(());
         }
         let line_ns = if self.rt.rank() == Rank(0) { trip_ns() } else { None };
-        self.rows.extend(Summary::of(&mut samples).map(|summary| Row {
+        self.rows.write(Summary::of(&mut samples).map(|summary| Row {
             figure: "program".to_owned(),
             system: "tsumugi".to_owned(),
             name: name.to_owned(),
@@ -185,7 +196,7 @@ impl ProgramBench<'_> {
             summary,
             line_ns_before: line_ns,
             line_ns_after: line_ns,
-        }));
+        }))
     }
 }
 

@@ -57,23 +57,21 @@ impl Row {
     }
 }
 
-/// The rows as CSV: a line of names, then a line for each row.
-pub fn csv(rows: &[Row]) -> String {
-    let mut text = String::from(
-        "figure,system,name,params,unit,n,min,median,low,high,p99,line_ns_before,line_ns_after\n",
-    );
-    for row in rows {
-        let Summary { n, min, median, low, high, p99 } = row.summary;
-        let trip = |ns: Option<f64>| ns.map_or_else(String::new, |ns| ns.to_string());
-        let words = [&row.figure, &row.system, &row.name, &row.params, &row.unit];
-        for word in words {
-            text += &field(word);
-            text.push(',');
-        }
-        let (before, after) = (trip(row.line_ns_before), trip(row.line_ns_after));
-        text += &format!("{n},{min},{median},{low},{high},{p99},{before},{after}\n");
+/// The first line of a CSV file.
+pub const CSV_HEADER: &str =
+    "figure,system,name,params,unit,n,min,median,low,high,p99,line_ns_before,line_ns_after\n";
+
+/// The row as a line of CSV.
+pub fn csv(row: &Row) -> String {
+    let Summary { n, min, median, low, high, p99 } = row.summary;
+    let trip = |ns: Option<f64>| ns.map_or_else(String::new, |ns| ns.to_string());
+    let mut text = String::new();
+    for word in [&row.figure, &row.system, &row.name, &row.params, &row.unit] {
+        text += &field(word);
+        text.push(',');
     }
-    text
+    let (before, after) = (trip(row.line_ns_before), trip(row.line_ns_after));
+    text + &format!("{n},{min},{median},{low},{high},{p99},{before},{after}\n")
 }
 
 /// A field in the form of RFC 4180.
@@ -84,12 +82,12 @@ fn field(word: &str) -> String {
     }
 }
 
-/// The rows as a JSON array.
-pub fn json(rows: &[Row]) -> String {
-    serde_json::to_string_pretty(rows).expect("a row has string keys") + "\n"
+/// The row as JSON, in one line.
+pub fn json(row: &Row) -> String {
+    serde_json::to_string(row).expect("a row has string keys")
 }
 
-/// The rows of a JSON array that [`json`] wrote.
+/// The rows of a JSON array.
 pub fn of_json(text: &str) -> Result<Vec<Row>, serde_json::Error> {
     serde_json::from_str(text)
 }
@@ -123,10 +121,10 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_file_is_an_array_with_these_keys() {
-        let rows = [row("tsumugi", "get8", 3.0), Row { line_ns_after: None, ..row("b", "c", 1.0) }];
-        let value: serde_json::Value = serde_json::from_str(&json(&rows)).unwrap();
-        let first = value[0].as_object().unwrap();
+    fn an_object_has_these_keys() {
+        let row = Row { line_ns_after: None, ..row("tsumugi", "get8", 3.0) };
+        let value: serde_json::Value = serde_json::from_str(&json(&row)).unwrap();
+        let first = value.as_object().unwrap();
         let mut keys: Vec<&str> = first.keys().map(String::as_str).collect();
         keys.sort_unstable();
         let mut expected = [
@@ -147,18 +145,16 @@ pub(super) mod tests {
         expected.sort_unstable();
         assert_eq!(keys, expected);
         assert_eq!(first["median"], 3.0);
-        assert!(value[1]["line_ns_after"].is_null());
+        assert!(value["line_ns_after"].is_null());
     }
 
     #[test]
     fn a_line_of_the_csv_is_a_row() {
-        let rows = [Row { params: "threads=4, or \"so\"".into(), ..row("tsumugi", "get8", 3.0) }];
-        let text = csv(&rows);
-        let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines[0].split(',').count(), 13);
+        let row = Row { params: "threads=4, or \"so\"".into(), ..row("tsumugi", "get8", 3.0) };
+        assert_eq!(CSV_HEADER.split(',').count(), 13);
         assert_eq!(
-            lines[1],
-            "rma,tsumugi,get8,\"threads=4, or \"\"so\"\"\",ns,10,1.5,3,3,3,6,31,33"
+            csv(&row),
+            "rma,tsumugi,get8,\"threads=4, or \"\"so\"\"\",ns,10,1.5,3,3,3,6,31,33\n"
         );
     }
 

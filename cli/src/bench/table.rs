@@ -1,39 +1,53 @@
-//! The rows as a table for people.
+//! The rows as lines of a table for people, and figures as tables.
 
 use super::measured::{Measured, Over};
 use super::plot::{Plot, Series};
 use super::row::Row;
+use crate::summary::Summary;
 use crate::text;
 
-/// A line for each row; a row is marked if the distance of the cores changed during
-/// it.
-pub fn table(rows: &[Row]) -> String {
-    if rows.is_empty() {
-        return String::new();
-    }
-    let header = ["what", "of", "by", "n", "min", "median", "p99", "unit", "trip before", "after"];
-    let lines = rows.iter().map(|row| {
-        let mark = if row.is_steady() { "" } else { " *" };
-        vec![
-            format!("{}{mark}", row.name),
-            peculiarities(row, rows),
-            row.system.clone(),
-            text::count(row.summary.n),
-            number(row.summary.min),
-            number(row.summary.median),
-            number(row.summary.p99),
-            row.unit.clone(),
-            trip(row.line_ns_before),
-            trip(row.line_ns_after),
-        ]
-    });
-    let mut shown = text::table(&header, lines);
-    if rows.iter().any(|row| !row.is_steady()) {
-        shown.push_str(
-            "  * the distance of the cores changed meanwhile (see the trips): measure again\n",
-        );
-    }
-    shown
+/// The names of the columns of [`line`].
+pub fn header() -> String {
+    columns(["what", "by", "n", "min", "median", "p99", "trip before", "after", "unit", "of"])
+}
+
+/// A row as a line. The columns have fixed widths, as the rows after it are not known; a
+/// longer word moves the rest of its line. Its parameters are those that `before`, the
+/// row of the line before, does not have. The row is marked if the distance of the cores
+/// changed during it.
+pub fn line(row: &Row, before: Option<&Row>) -> String {
+    let mark = if row.is_steady() { "" } else { " *" };
+    let (name, n) = (format!("{}{mark}", row.name), text::count(row.summary.n));
+    let Summary { min, median, p99, .. } = row.summary;
+    let [min, median, p99] = [min, median, p99].map(number);
+    let trips = [row.line_ns_before, row.line_ns_after].map(trip);
+    let [trip_before, trip_after] = &trips;
+    let params = new_params(row, before);
+    columns([
+        &name,
+        &row.system,
+        &n,
+        &min,
+        &median,
+        &p99,
+        trip_before,
+        trip_after,
+        &row.unit,
+        &params,
+    ])
+}
+
+/// The explanation of the mark.
+pub const UNSTEADY: &str =
+    "  * the distance of the cores changed meanwhile (see the trips): measure again\n";
+
+fn columns(words: [&str; 10]) -> String {
+    let [name, system, n, min, median, p99, before, after, unit, params] = words;
+    let line = format!(
+        "  {name:<22} {system:<10} {n:>9} {min:>12} {median:>12} {p99:>12} {before:>11} {after:>8}  \
+         {unit:<6}  {params}"
+    );
+    line.trim_end().to_owned() + "\n"
 }
 
 /// A line for each place on the x axis, a column for each series: the medians.
@@ -56,25 +70,31 @@ pub fn figure(name: &str, plot: &Plot) -> String {
     format!("\n{name}: {}, {}\n{table}", plot.title, plot.y.name)
 }
 
-/// The overhead of each of our rows over its bare loop, round by round.
-pub fn overheads(measured: &[Measured]) -> String {
-    let line = |measured: &Measured| {
-        let ([ours, bare], Some(over)) = (&measured.rows[..], measured.over) else { return None };
-        let Over { p1, median, p99 } = over;
-        Some(format!(
-            "  {} over {}: {median:+.2} {} (p1 {p1:+.2}, p99 {p99:+.2})\n",
-            ours.name, bare.name, ours.unit
-        ))
+/// The overhead of our row over its bare loop, round by round; empty if the measurement
+/// has no such pair.
+pub fn overhead(measured: &Measured) -> String {
+    let ([ours, bare], Some(over)) = (&measured.rows[..], measured.over) else {
+        return String::new();
     };
-    measured.iter().filter_map(line).collect()
+    let Over { p1, median, p99 } = over;
+    format!(
+        "  {} over {}: {median:+.2} {} (p1 {p1:+.2}, p99 {p99:+.2})\n",
+        ours.name, bare.name, ours.unit
+    )
 }
 
-/// The parameters of a row that other rows of the same name do not share.
-fn peculiarities(row: &Row, rows: &[Row]) -> String {
-    let has = |other: &Row, word: &str| other.params.split(' ').any(|have| have == word);
-    let is_shared =
-        |word: &&str| rows.iter().filter(|other| other.name == row.name).all(|r| has(r, word));
-    row.params.split(' ').filter(|word| !is_shared(word)).collect::<Vec<_>>().join(" ")
+/// The parameters that differ from those of the row before; all of them if that row has
+/// others, or none of this name.
+fn new_params(row: &Row, before: Option<&Row>) -> String {
+    let keys = |row: &Row| -> Vec<String> {
+        let key = |word: &str| word.split('=').next().unwrap_or_default().to_owned();
+        row.params.split(' ').map(key).collect()
+    };
+    let before = before.filter(|before| keys(before) == keys(row));
+    let is_new = |word: &&str| {
+        before.is_none_or(|before| !before.params.split(' ').any(|known| known == *word))
+    };
+    row.params.split(' ').filter(is_new).collect::<Vec<_>>().join(" ")
 }
 
 fn number(value: f64) -> String {
@@ -101,26 +121,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_is_a_line_of_the_table() {
-        let shown = table(&[row("tsumugi", "get8", 3.25)]);
-        let words: Vec<&str> = shown.lines().nth(1).unwrap().split_whitespace().collect();
-        let expected = "get8 tsumugi 10 1.62 3.25 6.50 ns 31 ns 33 ns";
+    fn a_row_is_a_line_under_the_header() {
+        let shown = line(&row("tsumugi", "get8", 3.25), None);
+        let words: Vec<&str> = shown.split_whitespace().collect();
+        let expected = "get8 tsumugi 10 1.62 3.25 6.50 31 ns 33 ns ns targets=4096";
         assert_eq!(words.join(" "), expected);
         assert!(!shown.contains('*') && !shown.contains('\u{1b}'));
+        for (column, value) in [("median", " 3.25"), ("trip before", " 31 ns"), ("p99", " 6.50")] {
+            let end = |text: &str, word: &str| text.find(word).unwrap() + word.len();
+            assert_eq!(end(&header(), column), end(&shown, value), "{column}");
+        }
     }
 
     #[test]
-    fn rows_of_one_name_show_the_parameters_that_differ() {
+    fn a_line_shows_the_parameters_that_are_new() {
         let of = |params: &str| Row { params: params.into(), ..row("tsumugi", "rate", 3.0) };
-        let shown = table(&[of("threads=1 bytes=8"), of("threads=2 bytes=8")]);
-        assert!(shown.contains("threads=2") && !shown.contains("bytes=8"), "{shown}");
+        let first = of("threads=1 bytes=8");
+        assert!(line(&first, None).ends_with("  threads=1 bytes=8\n"));
+        assert!(line(&of("threads=2 bytes=8"), Some(&first)).ends_with("  threads=2\n"));
+        assert!(line(&of("bytes=8"), Some(&first)).ends_with("  bytes=8\n"));
+        assert!(line(&first, Some(&first)).ends_with("  ns\n"));
     }
 
     #[test]
-    fn a_moved_core_is_marked_and_explained() {
+    fn a_moved_core_is_marked() {
         let moved = Row { line_ns_after: Some(160.0), ..row("bare", "bare_get8", 1.0) };
-        let shown = table(&[moved]);
-        assert!(shown.contains("bare_get8 *") && shown.contains("measure again"), "{shown}");
+        assert!(line(&moved, None).contains("bare_get8 *"));
     }
 
     #[test]
@@ -149,14 +175,11 @@ mod tests {
     }
 
     #[test]
-    fn overheads_are_differences_of_rounds() {
+    fn an_overhead_is_a_difference_of_rounds() {
         let rows = vec![row("tsumugi", "get8", 3.25), row("bare", "bare_get8", 0.75)];
         let over = Some(Over { p1: -0.25, median: 2.5, p99: 9.0 });
         let measured = Measured { rows, over };
-        assert_eq!(
-            overheads(std::slice::from_ref(&measured)),
-            "  get8 over bare_get8: +2.50 ns (p1 -0.25, p99 +9.00)\n"
-        );
-        assert_eq!(overheads(&[Measured { over: None, ..measured }]), "");
+        assert_eq!(overhead(&measured), "  get8 over bare_get8: +2.50 ns (p1 -0.25, p99 +9.00)\n");
+        assert_eq!(overhead(&Measured { over: None, ..measured }), "");
     }
 }

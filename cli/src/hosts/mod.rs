@@ -99,9 +99,10 @@ pub fn run(args: &args::RunArgs) -> Result<String, Failure> {
     };
     let code = watch.go(&events, &mut signals);
     // What the ranks have written last.
-    drop(watch.relay);
+    let is_output_written = watch.relay.end();
     drop(server);
     match code {
+        0 if !is_output_written => Err(Failure::Said(1)),
         0 => Ok(String::new()),
         code => Err(Failure::Said(u8::try_from(code).unwrap_or(1))),
     }
@@ -210,7 +211,8 @@ impl AgentWatch<'_> {
 }
 
 fn unstarted(host: &str, error: &io::Error) -> String {
-    format!("host {host}: the remote shell ({}) cannot be started: {error}", env::RSH)
+    let rsh = remote::rsh();
+    format!("host {host}: the remote shell {rsh:?} ({}) cannot be started: {error}", env::RSH)
 }
 
 /// The ranks of each host: neighbouring ranks together, and the same number on each

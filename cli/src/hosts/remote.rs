@@ -30,6 +30,12 @@ pub struct Remote {
 #[derive(Debug)]
 struct Client(Mutex<Child>);
 
+/// The words that start a command on another host.
+pub fn rsh() -> String {
+    let chosen = std::env::var_os(env::RSH);
+    chosen.map_or_else(|| env::RSH_DEFAULT.to_owned(), |rsh| rsh.to_string_lossy().into_owned())
+}
+
 impl Remote {
     /// Starts the agent `own` on `host`; its end is sent as an event with `index`
     /// and the exit code. Also returns the streams of its output.
@@ -40,9 +46,9 @@ impl Remote {
         index: usize,
         ended: &Sender<LaunchEvent>,
     ) -> io::Result<(Self, Vec<(OwnedFd, Stream)>)> {
-        let rsh = std::env::var(env::RSH).unwrap_or_else(|_| env::RSH_DEFAULT.to_owned());
+        let rsh = rsh();
         let mut words = rsh.split_whitespace();
-        let program = words.next().ok_or(io::ErrorKind::NotFound)?;
+        let program = words.next().ok_or_else(|| io::Error::other("it has no word"))?;
         let mut command = Command::new(program);
         command
             .args(words)

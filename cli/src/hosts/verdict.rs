@@ -56,7 +56,7 @@ impl Cause {
     pub fn code(&self) -> i32 {
         match *self {
             Self::Rank(failure) => {
-                JobOutcome { failure: Some(failure), is_out_of_time: false }.code()
+                JobOutcome { failure: Some(failure), ..JobOutcome::default() }.code()
             }
             Self::Host { code, .. } => code,
         }

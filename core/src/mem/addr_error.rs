@@ -74,6 +74,9 @@ pub enum AddrError<A = RemoteAddr> {
         /// The rank on the other node.
         rank: Rank,
     },
+    /// The caller's own rank has ended before the operation; a part of it may have been
+    /// done.
+    Ended,
 }
 
 impl<A> AddrError<A> {
@@ -92,6 +95,7 @@ impl<A> AddrError<A> {
             Self::OtherRank { .. } => AddrError::OtherRank { addr },
             Self::Unsupported { .. } => AddrError::Unsupported { addr },
             Self::OtherNode { rank } => AddrError::OtherNode { rank },
+            Self::Ended => AddrError::Ended,
         }
     }
 }
@@ -132,6 +136,7 @@ impl<A: fmt::Display> fmt::Display for AddrError<A> {
             Self::OtherNode { rank } => {
                 write!(f, "{rank} is on another node, which this path does not reach")
             }
+            Self::Ended => f.write_str("this rank has ended before the operation"),
         }
     }
 }

@@ -21,7 +21,7 @@ impl<A: Copy> AddrError<A> {
             Self::Unaligned { align, .. } => UNALIGNED | align.trailing_zeros() << 8,
             Self::ReadOnly { .. } => READ_ONLY,
             Self::OtherRank { .. } => OTHER_RANK,
-            Self::Unsupported { .. } | Self::OtherNode { .. } => UNSUPPORTED,
+            Self::Unsupported { .. } | Self::OtherNode { .. } | Self::Ended => UNSUPPORTED,
             Self::PeerLost { rank } => LOST | rank.0,
         }
     }

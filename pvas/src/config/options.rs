@@ -43,7 +43,9 @@ impl SpaceConfig {
     ///
     /// Those of [`from_lookup`](Self::from_lookup).
     pub fn from_env() -> Result<Self, ConfigError> {
-        Self::from_lookup(|name| std::env::var(name).ok())
+        // A value that is not UTF-8 is none of the valid ones.
+        let lossy = |value: std::ffi::OsString| value.to_string_lossy().into_owned();
+        Self::from_lookup(|name| std::env::var_os(name).map(lossy))
     }
 
     /// The options from `lookup`, which takes the place of the environment.

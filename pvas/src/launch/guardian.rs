@@ -64,7 +64,11 @@ impl Guardian {
             }
         };
         let mut guardian = Self { entry, folder, process: None };
-        let launcher = sys::pidfd(std::process::id()).map_err(error)?;
+        // The first call of its kind: a sandbox that forbids it forbids all launchers.
+        let launcher = sys::pidfd(std::process::id()).map_err(|error| LaunchError::System {
+            what: "watching processes (pidfd_open)",
+            errno: error.raw_os_error().unwrap_or(0),
+        })?;
         let (mut ready, told) = io::pipe().map_err(error)?;
         let fds = [launcher.as_raw_fd(), told.as_raw_fd()];
         // SAFETY: `guard` makes system calls alone, and does not panic.

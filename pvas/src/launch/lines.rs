@@ -11,6 +11,7 @@
 
 use super::follower::Followers;
 use crate::sys;
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
@@ -41,6 +42,8 @@ pub struct Output {
     is_one: bool,
     /// For each file, the source of a line that has no end yet.
     open: [Option<usize>; 2],
+    /// The first error that is not the end of a reader.
+    failed: Option<(Stream, i32)>,
 }
 
 /// Puts a label in front of each line, if there is one, and keeps an incomplete line
@@ -136,20 +139,41 @@ impl Output {
     /// The output of this process.
     pub fn new() -> Self {
         let (out, err) = (io::stdout(), io::stderr());
-        Self { is_one: sys::is_same_file(out.as_fd(), err.as_fd()), open: [None; 2] }
+        Self { is_one: sys::is_same_file(out.as_fd(), err.as_fd()), open: [None; 2], failed: None }
     }
 
-    /// Writes bytes of `source`. A write error is ignored: if the reader of that
-    /// output has gone away, the job goes on. Blocking.
+    /// Why output was lost, if it was, such as by a full disk.
+    pub fn failed(&self) -> Option<(Stream, i32)> {
+        self.failed
+    }
+
+    /// Writes bytes of `source`. The job goes on if the reader of that output has gone
+    /// away, or after another error, which is kept. Blocking.
     pub fn write(&mut self, stream: Stream, source: usize, bytes: &[u8]) {
         let Some(last) = bytes.last() else { return };
-        let fd = stream.fd();
-        let open = &mut self.open[if self.is_one { 0 } else { fd as usize - 1 }];
-        if open.is_some_and(|begun| begun != source) {
-            let _ = sys::write_all(fd, b"\n");
+        let file = if self.is_one { 0 } else { stream.fd() as usize - 1 };
+        if self.open[file].is_some_and(|begun| begun != source) {
+            self.put(stream, b"\n");
         }
-        *open = (*last != b'\n').then_some(source);
-        let _ = sys::write_all(fd, bytes);
+        self.open[file] = (*last != b'\n').then_some(source);
+        self.put(stream, bytes);
+    }
+
+    fn put(&mut self, stream: Stream, bytes: &[u8]) {
+        if let Err(error) = sys::write_all(stream.fd(), bytes)
+            && error.kind() != io::ErrorKind::BrokenPipe
+        {
+            self.failed.get_or_insert((stream, error.raw_os_error().unwrap_or(0)));
+        }
+    }
+}
+
+impl fmt::Display for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Out => "standard output",
+            Self::Err => "standard error",
+        })
     }
 }
 
@@ -166,15 +190,17 @@ impl Splitter {
     fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
         let mut out = Vec::new();
-        if self.label.is_empty() {
-            if whole > 0 {
-                out.append(&mut self.partial);
-                out.extend_from_slice(&bytes[..whole]);
-            }
+        if whole > 0 {
+            out.reserve(self.partial.len() + whole);
+        }
+        if self.label.is_empty() && whole > 0 {
+            out.append(&mut self.partial);
+            out.extend_from_slice(&bytes[..whole]);
         } else {
             for line in bytes[..whole].split_inclusive(|byte| *byte == b'\n') {
-                self.partial.extend_from_slice(line);
-                out.extend(self.finish());
+                out.extend_from_slice(self.label.as_bytes());
+                out.append(&mut self.partial);
+                out.extend_from_slice(line);
             }
         }
         self.partial.extend_from_slice(&bytes[whole..]);

@@ -43,7 +43,7 @@ impl Launch {
     /// [`LaunchError::System`], if the system does not tell the path of this program.
     pub fn of_this_program(size: u32) -> Result<Self, LaunchError> {
         let own = std::env::current_exe().map_err(|error| LaunchError::System {
-            what: "looking for the path of this program",
+            what: "looking for the path of this program (/proc/self/exe)",
             errno: error.raw_os_error().unwrap_or(0),
         })?;
         Ok(Self::new(size).program(own, std::env::args_os().skip(1)))

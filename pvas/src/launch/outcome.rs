@@ -4,13 +4,15 @@ use std::fmt;
 use std::time::Duration;
 use tsumugi_core::mem::Rank;
 
-/// How a job ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How a job ended; the default is without a failure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JobOutcome {
     /// The first failure, if there was one.
     pub failure: Option<RankFailure>,
     /// Whether the job was ended because its time limit was over.
     pub is_out_of_time: bool,
+    /// Whether output of the ranks could not be written, such as to a full disk.
+    pub is_output_lost: bool,
 }
 
 /// A rank that failed.
@@ -46,14 +48,14 @@ impl JobOutcome {
     pub const OUT_OF_TIME: i32 = 124;
 
     /// The exit code for the launcher: the exit code of the first rank that failed,
-    /// 128 + its signal, or 1 if it exited early; without a failure 0, and
-    /// [`OUT_OF_TIME`](Self::OUT_OF_TIME) after the time limit.
+    /// 128 + its signal, or 1 if it exited early; without a failure 0, or 1 if output
+    /// was lost; and [`OUT_OF_TIME`](Self::OUT_OF_TIME) after the time limit.
     pub fn code(&self) -> i32 {
         if self.is_out_of_time {
             return Self::OUT_OF_TIME;
         }
         match self.failure.map(|failure| failure.end) {
-            None => 0,
+            None => i32::from(self.is_output_lost),
             Some(RankEnd::Exited { code }) => code,
             Some(RankEnd::Killed { signal }) => 128 + signal,
             Some(RankEnd::Early) => 1,

@@ -10,7 +10,7 @@ use super::lines::{Lines, Output, Stream};
 use crate::sys;
 use std::io::{self, IsTerminal, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use tsumugi_core::mem::Rank;
@@ -18,10 +18,10 @@ use tsumugi_core::mem::Rank;
 /// The thread; dropping this value passes on what is left, and ends the thread.
 #[derive(Debug)]
 pub struct Relay {
-    words: Sender<RelayWord>,
+    words: Arc<RelayWords>,
     /// Wakes the thread; `None` at the end.
     bell: Option<PipeWriter>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<JoinHandle<bool>>,
 }
 
 /// What the launcher requests of the thread.
@@ -31,12 +31,15 @@ enum RelayWord {
     Expect(Rank),
 }
 
+/// The words that the thread has not taken.
+type RelayWords = Mutex<Vec<RelayWord>>;
+
 /// The thread's part.
 struct RelayLoop {
     lines: Vec<Lines>,
     output: Output,
     followers: Followers,
-    words: Receiver<RelayWord>,
+    words: Arc<RelayWords>,
     bell: PipeReader,
     chunk: Vec<u8>,
     /// Whether a user may wait for a question of rank 0.
@@ -55,13 +58,13 @@ impl Relay {
 
     /// Starts the thread.
     pub(super) fn start(lines: Vec<Lines>) -> io::Result<Self> {
-        let (words, taken) = mpsc::channel();
+        let words = Arc::new(RelayWords::default());
         let (bell, ring) = io::pipe()?;
         let relay = RelayLoop {
             lines,
             output: Output::new(),
             followers: Followers::default(),
-            words: taken,
+            words: words.clone(),
             bell,
             chunk: vec![0; CHUNK_BYTES],
             is_interactive: io::stdin().is_terminal(),
@@ -75,27 +78,39 @@ impl Relay {
         self.send(RelayWord::Say(line.into()));
     }
 
+    /// Passes on what is left. Returns whether all output was written; if not, the reason is
+    /// on standard error. Output whose reader has gone away counts as written.
+    pub fn end(mut self) -> bool {
+        self.finish()
+    }
+
+    fn finish(&mut self) -> bool {
+        self.bell = None;
+        let ended = self.thread.take().map(JoinHandle::join);
+        ended.is_none_or(|ended| ended.unwrap_or(false))
+    }
+
     /// From now on drops the lines in which other ranks only say that a rank has died.
     pub(super) fn expect_followers(&self, cause: Rank) {
         self.send(RelayWord::Expect(cause));
     }
 
     fn send(&self, word: RelayWord) {
-        // Both fail only after the thread has panicked.
-        let _ = self.words.send(word);
+        self.words.lock().unwrap_or_else(PoisonError::into_inner).push(word);
+        // This fails only after the thread has panicked.
         let _ = self.bell.as_ref().map(|mut bell| bell.write(&[0]));
     }
 }
 
 impl Drop for Relay {
     fn drop(&mut self) {
-        self.bell = None;
-        let _ = self.thread.take().map(JoinHandle::join);
+        self.finish();
     }
 }
 
 impl RelayLoop {
-    fn run(mut self) {
+    /// Returns whether all output was written.
+    fn run(mut self) -> bool {
         while let Ok(ready) = self.wait() {
             let is_told = ready.first() == Some(&true);
             if ready.iter().all(|ready| !ready) {
@@ -127,6 +142,12 @@ impl RelayLoop {
         for (at, lines) in self.lines.iter_mut().enumerate() {
             lines.close(at, &mut self.output, &mut self.followers);
         }
+        if let Some((stream, errno)) = self.output.failed() {
+            let error = io::Error::from_raw_os_error(errno);
+            let line = format!("tsumugi: {stream} cannot be written, output is lost: {error}\n");
+            self.output.write(Stream::Err, self.lines.len(), line.as_bytes());
+        }
+        self.output.failed().is_none()
     }
 
     /// Takes the launcher's words. Returns what is to be written, and whether these are
@@ -135,7 +156,8 @@ impl RelayLoop {
         let mut bytes = [0; 64];
         let is_last = matches!(self.bell.read(&mut bytes), Ok(0));
         let mut says = String::new();
-        while let Ok(word) = self.words.try_recv() {
+        let words = std::mem::take(&mut *self.words.lock().unwrap_or_else(PoisonError::into_inner));
+        for word in words {
             match word {
                 RelayWord::Say(line) => says.push_str(&line),
                 RelayWord::Expect(cause) => self.followers.expect(cause),

@@ -122,21 +122,26 @@ fn collect<'c>(asked: &[Option<u32>], controls: impl Iterator<Item = &'c Control
     let mut text = String::from(
         "tsumugi: all ranks are quiet: every worker sleeps and nothing is left to wake one\n",
     );
-    let mut there = BTreeMap::<String, BTreeSet<usize>>::new();
+    let mut there = BTreeMap::<String, Waits>::new();
     let mut all = BTreeSet::new();
     for (rank, (asked, control)) in asked.iter().zip(controls).enumerate() {
         let Some(number) = asked else { continue };
         all.insert(rank);
         let report = control.report(*number).unwrap_or_else(|| "no report within 2 s".to_owned());
-        for collective in report.lines().filter_map(collective_in) {
-            there.entry(collective).or_default().insert(rank);
+        for (collective, wanted) in report.lines().filter_map(collective_in) {
+            let waits = there.entry(collective).or_default();
+            waits.ranks.insert(rank);
+            waits.wanted.extend(wanted);
         }
         for line in report.lines() {
             let _ = writeln!(text, "tsumugi:   rank {rank}: {line}");
         }
     }
-    for (collective, ranks) in there {
-        let mut missing = all.difference(&ranks).peekable();
+    for (collective, Waits { ranks, wanted }) in there {
+        // The launcher does not know the members of a group that is not that of all ranks;
+        // it knows for whom its members wait.
+        let expected = if collective.contains(OF_GROUP) { &wanted } else { &all };
+        let mut missing = expected.difference(&ranks).peekable();
         if missing.peek().is_some() {
             let names: Vec<_> = missing.by_ref().take(NAMES_MAX).map(usize::to_string).collect();
             let more = missing.count();
@@ -148,12 +153,25 @@ fn collect<'c>(asked: &[Option<u32>], controls: impl Iterator<Item = &'c Control
     text
 }
 
-/// The collective in which the ULT of a line waits: `barrier 12`.
-fn collective_in(line: &str) -> Option<String> {
-    let (_, collective) = line.split_once(" waits in ")?;
-    Some(collective.split(',').next().unwrap_or(collective).to_owned())
+/// The ranks that wait in a collective, and those for which they wait, as far as they have
+/// told.
+#[derive(Default)]
+struct Waits {
+    ranks: BTreeSet<usize>,
+    wanted: BTreeSet<usize>,
 }
 
+/// The collective in which the ULT of a line waits, and the rank for which it waits:
+/// `barrier 12`, `gather 5 of group 3, for rank 2`.
+fn collective_in(line: &str) -> Option<(String, Option<usize>)> {
+    let (_, collective) = line.split_once(" waits in ")?;
+    let wanted = collective.split(", for rank ").nth(1);
+    let wanted = wanted.and_then(|rank| rank.split(',').next()?.parse().ok());
+    Some((collective.split(',').next().unwrap_or(collective).to_owned(), wanted))
+}
+
+/// What the name of a collective of some ranks has.
+const OF_GROUP: &str = " of group ";
 /// The most ranks that are named.
 const NAMES_MAX: usize = 8;
 /// The time between two looks.
@@ -226,6 +244,23 @@ mod tests {
         }
         let said = looks(&mut stall, &space, 1).concat();
         assert!(said.ends_with("\ntsumugi:   barrier 12 waits for rank 1\n"), "{said}");
+    }
+
+    #[test]
+    fn a_collective_of_a_group_waits_for_a_member() {
+        let space = quiet_pair();
+        let mut stall = Stall::new(Instant::now());
+        assert_eq!(looks(&mut stall, &space, 2), [""; 0]);
+        let waits = "ULT 1 waits in gather 5 of group 3, for rank 1, for 1.0 s";
+        let alone = "an operation waits in scan 2 of group 4, for rank 1\nULT 2 waits in scan 2 of \
+                     group 4, for rank 0";
+        for (control, line) in space.controls().zip([format!("{waits}\n{alone}"), "x".to_owned()]) {
+            let number = control.wanted_report().expect("asked");
+            control.answer_report(number, &line);
+        }
+        let said = looks(&mut stall, &space, 1).concat();
+        assert!(said.contains("tsumugi:   gather 5 of group 3 waits for rank 1\n"), "{said}");
+        assert!(said.contains("tsumugi:   scan 2 of group 4 waits for rank 1\n"), "{said}");
     }
 
     #[test]

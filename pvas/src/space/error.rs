@@ -77,7 +77,7 @@ impl fmt::Display for SpaceError {
             }
             Self::File { rank, bytes, errno } => write!(
                 f,
-                "making the memory file of {rank} with {bytes:#x} bytes: {}",
+                "making the memory file (memfd_create) of {rank} with {bytes:#x} bytes: {}",
                 system(errno)
             ),
             Self::Map { rank, at: 0, bytes, errno, .. } => {

@@ -136,6 +136,37 @@ pub unsafe fn advise(at: usize, bytes: usize, advice: libc::c_int) -> Result<()>
     check(unsafe { libc::madvise(at as *mut libc::c_void, bytes, advice) })
 }
 
+/// Sets the policy of the pages of a shared mapping, for all processes: they come from this
+/// memory node while it has free memory. Pages that only this process has mapped move there.
+///
+/// # Safety
+///
+/// The range is mapped.
+pub unsafe fn prefer_node(at: usize, bytes: usize, node: usize) -> Result<()> {
+    let mut mask = vec![0_usize; node / usize::BITS as usize + 1];
+    mask[node / usize::BITS as usize] = 1 << (node % usize::BITS as usize);
+    // The kernel reads one bit less than this number.
+    let bits = mask.len() * usize::BITS as usize + 1;
+    let policy = libc::MPOL_PREFERRED;
+    // SAFETY: the kernel reads the mask, and moves pages without a change of their bytes.
+    let outcome = unsafe {
+        libc::syscall(libc::SYS_mbind, at, bytes, policy, mask.as_ptr(), bits, MPOL_MF_MOVE)
+    };
+    check(outcome as i32)
+}
+
+/// The policy of the page at `at`.
+#[cfg(test)]
+pub fn memory_policy(at: usize) -> Result<libc::c_int> {
+    let mut policy: libc::c_int = 0;
+    let no_mask = std::ptr::null::<usize>();
+    // SAFETY: the kernel writes the policy, and no mask.
+    check(unsafe {
+        libc::syscall(libc::SYS_get_mempolicy, &raw mut policy, no_mask, 0, at, MPOL_F_ADDR)
+    } as i32)?;
+    Ok(policy)
+}
+
 /// Returns the pages of a shared mapping to the kernel: they read as zeroes
 /// afterwards. Returns false if the system refuses.
 ///
@@ -147,6 +178,10 @@ pub unsafe fn discard(at: usize, bytes: usize) -> bool {
     unsafe { libc::madvise(at as *mut libc::c_void, bytes, libc::MADV_REMOVE) == 0 }
 }
 
+/// From <linux/mempolicy.h>.
+const MPOL_MF_MOVE: libc::c_int = 1 << 1;
+#[cfg(test)]
+const MPOL_F_ADDR: libc::c_int = 1 << 1;
 /// The seals: the file can neither be truncated under a reader nor grow, and its
 /// seals cannot change.
 const SEALS: i32 = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
@@ -191,6 +226,18 @@ mod tests {
         // SAFETY: as above.
         let seals = unsafe { libc::fcntl(fd, libc::F_GET_SEALS) };
         assert_eq!(seals & SEALS, SEALS);
+    }
+
+    #[test]
+    fn a_policy_is_that_of_the_file() {
+        let file = memory_file(BYTES).unwrap();
+        let [one, other] = [(); 2].map(|()| map(file.as_fd(), None, BYTES).unwrap().as_ptr());
+        // SAFETY: mapped just now.
+        let set = unsafe { prefer_node(one as usize, BYTES, 0) };
+        // A sandbox may forbid the call.
+        if set.is_ok() {
+            assert_eq!(memory_policy(other as usize).unwrap(), libc::MPOL_PREFERRED);
+        }
     }
 
     #[test]

@@ -22,17 +22,41 @@ use tsumugi_ult::sync::channel::{RecvError, RecvWithinError, TryRecvError};
 use tsumugi_ult::sync::channel::{SendError as ChannelSendError, SendWithinError, TrySendError};
 use tsumugi_ult::{Crowded, JoinError, SpawnError, StackError, StartError};
 
-macro_rules! from {
-    ($($variant:ident($error:ty)),* $(,)?) => {$(
-        impl From<$error> for Error {
-            fn from(error: $error) -> Self {
-                Self::$variant(error)
+/// The variants that are one error each. That error becomes the variant; the conversions to
+/// those after the semicolon are below.
+macro_rules! variants {
+    ($($variant:ident($error:ty),)*; $($other:ident),* $(,)?) => {
+        $(
+            impl From<$error> for Error {
+                fn from(error: $error) -> Self {
+                    Self::$variant(error)
+                }
+            }
+        )*
+
+        impl Error {
+            /// The name of the variant and its error, if the variant is one error, which
+            /// is shown as it is.
+            pub(super) fn one_error(
+                &self,
+            ) -> Option<(&'static str, &(dyn std::error::Error + 'static))> {
+                match self {
+                    $(Self::$variant(error) => Some((stringify!($variant), error)),)*
+                    $(Self::$other(error) => Some((stringify!($other), error)),)*
+                    Self::OutOfMemory { .. }
+                    | Self::LengthsDiffer { .. }
+                    | Self::Busy(_)
+                    | Self::Card { .. }
+                    | Self::SeveralNodes { .. }
+                    | Self::Program(_)
+                    | Self::Other(_) => None,
+                }
             }
         }
-    )*};
+    };
 }
 
-from!(
+variants!(
     Addr(AddrError),
     Coll(CollError),
     Call(CallError),
@@ -53,6 +77,10 @@ from!(
     Choose(ChooseError),
     Network(NoNetwork),
     Start(StartError),
+    ;
+    Container,
+    Array,
+    Window,
 );
 
 /// Errors without a variant of their own.

@@ -270,8 +270,16 @@ impl NetDevice {
             Self::Hub(_) => ("hub".into(), "this process".into()),
         };
         let ProbeReport { rows } = of_each!(self, domain => domain.probed());
-        let lacks = rows.iter().filter(|row| row.verdict != TrialResult::Works);
+        // A target that sleeps is tried with a limit of milliseconds, which says as much
+        // about a busy machine as about the provider; the provider's own word counts.
+        let lacks = rows.iter().filter(|row| {
+            row.verdict != TrialResult::Works
+                && (row.name, row.verdict) != (ProbeReport::SLEEPER, TrialResult::Silent)
+        });
         let mut lacks: Vec<String> = lacks.map(ToString::to_string).collect();
+        if matches!(self, Self::Ofi(domain) if !domain.facts().auto_progress) {
+            lacks.push("automatic progress: not reported, a thread of each rank polls".into());
+        }
         if matches!(self, Self::Ofi(domain) if !domain.facts().delivery) {
             let lack = "completion at the target: not promised, so a put may end before it lands";
             lacks.push(lack.into());

@@ -28,7 +28,7 @@ mod run;
 mod split;
 mod begun;
 
-pub use begun::{Parts, StartedCollective};
-pub use buffers::{CollBuffers, Combine, CombineFn};
+pub use begun::{CollBegun, CollCall, CollInFlight, CollOwner};
+pub use buffers::{CollBuffers, CollScratch, Combine, CombineFn};
 pub use group::GroupHandle;
 pub use service::Collectives;

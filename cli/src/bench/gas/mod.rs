@@ -37,10 +37,10 @@ use super::line::trip_ns;
 use super::measured::{self, budget};
 use super::plot::{Axis, Plot, Point, Series};
 use super::row::Row;
+use super::row_writer::RowWriter;
 use super::sample::{Batch, Budget, Contender};
 use crate::args::MeasureArgs;
 use crate::failure::Failure;
-use crate::progress::ProgressLine;
 use crate::summary::Summary;
 use std::cell::RefCell;
 use std::env;
@@ -112,13 +112,15 @@ pub fn rank(
         return Err(Failure::Usage(format!("bench gas needs {RANKS} ranks, not {}", rt.size())));
     }
     let sizes = if measure.quick { QUICK_BYTES } else { PAGE_BYTES };
-    let progress = if rt.rank() == Rank(0) { ProgressLine::new() } else { ProgressLine::silent() };
-    progress.stage("page sizes", sizes.len() as u64);
-    let mut rows = Vec::new();
+    let rows = match rt.rank() {
+        Rank(0) => RowWriter::new(measure.json.as_deref(), measure.csv.as_deref())?,
+        _ => RowWriter::silent(),
+    };
+    rows.progress.stage("page sizes", sizes.len() as u64);
     for (step, bytes) in (1..).zip(sizes) {
         let pages = Pages::new(rt, *bytes, &network(rt))?;
         if rt.rank() == Rank(0) {
-            rows.extend(pages.accesses(rt, names, measure)?);
+            rows.write(pages.accesses(rt, names, measure)?)?;
         }
         rt.barrier()?;
         let readers: &[u32] = match names {
@@ -129,13 +131,13 @@ pub fn rank(
         for readers in readers {
             let directories = [Some(&pages.known), pages.by_device.as_ref(), Some(&pages.posted)];
             for array in directories.into_iter().flatten() {
-                rows.extend(pages.relocations(rt, budget(measure), *readers, array)?);
+                rows.write(pages.relocations(rt, budget(measure), *readers, array)?)?;
             }
         }
         rt.barrier()?;
-        progress.at(step);
+        rows.progress.at(step);
     }
-    Ok(rows)
+    rows.end()
 }
 
 impl Pages {

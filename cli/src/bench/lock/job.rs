@@ -12,9 +12,9 @@ use crate::args;
 use crate::bench::line::trip_ns;
 use crate::bench::measured::{budget, measure as by_turns};
 use crate::bench::row::{self, Row};
+use crate::bench::row_writer::RowWriter;
 use crate::failure::Failure;
 use crate::job;
-use crate::progress::ProgressLine;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
@@ -24,28 +24,30 @@ use tsumugi::pvas::launch::{Guardian, Launch};
 use tsumugi::{Error, Rank, Runtime};
 
 /// Runs our jobs and the peers', one after the other.
-pub fn measure(locks: &args::LockArgs, names: &[&'static str]) -> Result<Vec<Row>, Failure> {
-    let mut rows = Vec::new();
+pub fn measure(
+    locks: &args::LockArgs,
+    names: &[&'static str],
+    rows: &RowWriter,
+) -> Result<(), Failure> {
     let wants = |of: &[&str]| of.iter().any(|name| names.contains(name));
     let is_alone = wants(&ALONE);
     if !is_alone && !wants(&TOGETHER) {
-        return Ok(rows);
+        return Ok(());
     }
     let guardian = job::guardian("lock")?;
-    let progress = ProgressLine::new();
-    progress.stage("processes", SIZES.len() as u64);
+    rows.progress.stage("processes", SIZES.len() as u64);
     for (step, ranks) in (1..).zip(SIZES) {
         if ranks > 2 && !wants(&TOGETHER) {
             break;
         }
-        rows.extend(own(locks, ranks, &guardian)?);
+        rows.write(own(locks, ranks, &guardian)?)?;
         for peer in &locks.peer {
             let peer = self::peer(peer, ranks, &guardian)?;
-            rows.extend(peer.into_iter().filter(|row| names.contains(&&*row.name)));
+            rows.write(peer.into_iter().filter(|row| names.contains(&&*row.name)))?;
         }
-        progress.at(step);
+        rows.progress.at(step);
     }
-    Ok(rows)
+    Ok(())
 }
 
 /// The rows of a job of this command.
@@ -124,7 +126,9 @@ pub fn serve(measure: &args::MeasureArgs, names: &[&str], file: &Path) -> Result
     if rows.is_empty() {
         return Ok(());
     }
-    std::fs::write(file, row::json(&rows)).map_err(|error| Failure::write(file, &error))
+    let writer = RowWriter::of_file(file)?;
+    writer.write_unshown(rows)?;
+    writer.end().map(drop)
 }
 
 /// Rank 0 locks memory of rank 1; no other rank uses that lock.

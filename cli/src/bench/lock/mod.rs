@@ -16,8 +16,10 @@ mod simulated;
 mod together;
 
 use super::catalogue::{Group, chosen};
+use super::drawing::draw;
 use super::plot::{Axis, Plot, Point, Series};
 use super::row::Row;
+use super::row_writer::RowWriter;
 use super::table;
 use crate::args;
 use crate::failure::Failure;
@@ -41,33 +43,29 @@ pub const CATALOGUE: &[Group] = &[
     },
 ];
 
-/// Measures; returns `None` if this process is one of the measured ranks.
-pub fn measure(locks: &args::LockArgs) -> Result<Option<Vec<Row>>, Failure> {
-    let names = chosen(locks.measure.only.as_deref(), CATALOGUE)?;
+/// Measures; returns figures and comparisons, an empty text if this process is one of
+/// the measured ranks.
+pub fn measure(locks: &args::LockArgs) -> Result<String, Failure> {
+    let (measure, names) = (&locks.measure, chosen(locks.measure.only.as_deref(), CATALOGUE)?);
     if let Some(file) = &locks.serve {
-        job::serve(&locks.measure, &names, file)?;
-        return Ok(None);
+        job::serve(measure, &names, file)?;
+        return Ok(String::new());
     }
-    let mut rows = job::measure(locks, &names)?;
-    rows.extend(simulated::measure(&locks.measure, &names));
-    Ok(Some(rows))
-}
-
-/// The rows as tables.
-pub fn text(rows: &[Row]) -> String {
-    let plots = FIGURES.iter().filter(|figure| figure.name != "by_rank");
-    let plots = plots.filter_map(|figure| Some(table::figure(figure.name, &figure.plot(rows)?)));
-    let figures: String = plots.collect();
-    // Rows with many points are shown as tables of their own, and rows with
-    // thousands are not shown.
-    let is_listed = |row: &&Row| !FIGURES.iter().any(|figure| figure.has(row));
-    let listed: Vec<Row> = rows.iter().filter(is_listed).cloned().collect();
-    table::table(&listed) + &figures + &bars::bars(rows)
+    let rows = RowWriter::new(measure.json.as_deref(), measure.csv.as_deref())?;
+    job::measure(locks, &names, &rows)?;
+    simulated::measure(measure, &names, &rows)?;
+    let rows = rows.end()?;
+    let plots = FIGURES.iter().filter_map(|one| Some((one.name, one.plot(&rows)?)));
+    draw(measure.svg.as_deref(), plots.clone())?;
+    // A table with a line for each rank has thousands of lines.
+    let shown = plots.filter(|(name, _)| *name != "by_rank");
+    let figures: String = shown.map(|(name, plot)| table::figure(name, &plot)).collect();
+    Ok(figures + &bars::bars(&rows))
 }
 
 /// One drawing.
-pub struct LockFigure {
-    pub name: &'static str,
+struct LockFigure {
+    name: &'static str,
     rows: &'static [&'static str],
     title: &'static str,
     /// The parameter along the x axis.
@@ -85,7 +83,7 @@ impl LockFigure {
     }
 
     /// The figure, if there are rows for it.
-    pub fn plot(&self, rows: &[Row]) -> Option<Plot> {
+    fn plot(&self, rows: &[Row]) -> Option<Plot> {
         let mut series: Vec<Series> = Vec::new();
         for row in rows.iter().filter(|row| self.has(row)) {
             let name = name(row);
@@ -119,7 +117,7 @@ fn name(row: &Row) -> String {
 }
 
 /// All drawings.
-pub const FIGURES: [LockFigure; 4] = [
+const FIGURES: [LockFigure; 4] = [
     LockFigure {
         name: "lock_all",
         rows: &["lock_all_cold", "lock_all_warm", "paper"],

@@ -3,7 +3,8 @@
 
 use crate::args;
 use crate::bench::row::Row;
-use crate::progress::ProgressLine;
+use crate::bench::row_writer::RowWriter;
+use crate::failure::Failure;
 use crate::summary::Summary;
 use std::collections::BTreeMap;
 use tsumugi_bench_lock::{
@@ -11,39 +12,46 @@ use tsumugi_bench_lock::{
     paper,
 };
 
-/// The rows of all selected points.
-pub fn measure(measure: &args::MeasureArgs, names: &[&'static str]) -> Vec<Row> {
-    let mut rows = Vec::new();
+/// Simulates all selected points.
+pub fn measure(
+    measure: &args::MeasureArgs,
+    names: &[&'static str],
+    rows: &RowWriter,
+) -> Result<(), Failure> {
+    let is_wanted = |row: &Row| names.contains(&&*row.name);
     if names.contains(&"paper") {
-        rows.extend(papers());
+        rows.write(papers())?;
     }
     if names.iter().any(|name| name.starts_with("paper_by_")) {
-        rows.extend(papers_by_rank(measure.quick));
-        rows.retain(|row| names.contains(&&*row.name));
+        let (of_ranks, others): (Vec<Row>, Vec<Row>) = papers_by_rank(measure.quick)
+            .into_iter()
+            .filter(is_wanted)
+            .partition(|row| row.name == "paper_by_rank");
+        rows.write_unshown(of_ranks)?;
+        rows.write(others)?;
     }
     if names.contains(&"paper_fetch_add") {
-        rows.extend(papers_fetch_adds());
+        rows.write(papers_fetch_adds())?;
     }
     if !PHASES.iter().any(|(name, _)| names.contains(name)) {
-        return rows;
+        return Ok(());
     }
-    let progress = ProgressLine::new();
     let sizes = if measure.quick { &SIZES[..4] } else { SIZES };
-    progress.stage("simulated", sizes.len() as u64);
+    rows.progress.stage("simulated", sizes.len() as u64);
     for (step, &ranks) in (1..).zip(sizes) {
         for local in LOCAL_NS {
             let machine = CostModel { local_ns: local, ..CostModel::FX100 };
             for (design, name, ranks_max) in DESIGNS {
                 if ranks <= ranks_max {
                     let params = format!("ranks={ranks} algorithm={name} local={local}");
-                    rows.extend(point(design, ranks, machine, &params));
+                    let points = point(design, ranks, machine, &params).into_iter();
+                    rows.write(points.filter(is_wanted))?;
                 }
             }
         }
-        progress.at(step);
+        rows.progress.at(step);
     }
-    rows.retain(|row| names.contains(&&*row.name));
-    rows
+    Ok(())
 }
 
 /// The time and the cost of each phase of one point.

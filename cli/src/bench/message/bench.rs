@@ -7,11 +7,10 @@ use super::together;
 use crate::args;
 use crate::bench::line::trip_ns;
 use crate::bench::pinned::Pinned;
-use crate::bench::row::Row;
+use crate::bench::row_writer::RowWriter;
 use crate::core_distance::CoreDistance;
 use crate::failure::Failure;
 use crate::job;
-use crate::progress::ProgressLine;
 use std::time::{Duration, Instant};
 use tsumugi::pvas::launch::Guardian;
 
@@ -20,7 +19,7 @@ pub struct MessageBench<'a> {
     pub message: &'a args::MessageArgs,
     pub names: &'a [&'static str],
     pub is_quick: bool,
-    pub progress: ProgressLine,
+    pub rows: RowWriter,
     /// A list of what could not be measured.
     pub text: String,
     pub peers: Vec<System>,
@@ -32,10 +31,11 @@ impl<'a> MessageBench<'a> {
     pub fn new(message: &'a args::MessageArgs, names: &'a [&'static str]) -> Result<Self, Failure> {
         let peers = message.peer.iter().map(|peer| System::parse(peer));
         let peers = peers.collect::<Result<_, _>>().map_err(Failure::Usage)?;
-        let (is_quick, progress) = (message.measure.quick, ProgressLine::new());
+        let (is_quick, measure) = (message.measure.quick, &message.measure);
+        let rows = RowWriter::new(measure.json.as_deref(), measure.csv.as_deref())?;
         let guardian = job::guardian("bench")?;
         let text = String::new();
-        Ok(Self { message, names, is_quick, progress, text, peers, guardian })
+        Ok(Self { message, names, is_quick, rows, text, peers, guardian })
     }
 
     /// Rounds of each command, if the arguments set them.
@@ -69,11 +69,11 @@ impl<'a> MessageBench<'a> {
         cases: &[Case],
         (systems, ranks): (&[System], u32),
         cpu: Option<usize>,
-    ) -> Result<Vec<Row>, Failure> {
+    ) -> Result<(), Failure> {
         let cases: Vec<&Case> =
             cases.iter().filter(|case| self.names.contains(&case.name)).collect();
         if cases.is_empty() {
-            return Ok(Vec::new());
+            return Ok(());
         }
         let crosses = cases.iter().any(|case| case.crosses);
         let only = self.message.state.filter(|_| crosses);
@@ -118,7 +118,7 @@ impl<'a> MessageBench<'a> {
                 }
             }
         }
-        Ok(samples.rows(&teams.teams, &cases))
+        self.rows.write(samples.rows(&teams.teams, &cases))
     }
 
     pub fn passes(&self) -> u32 {
@@ -142,7 +142,7 @@ impl<'a> MessageBench<'a> {
         only: Option<CoreDistance>,
     ) -> Result<(), Failure> {
         let Some((_, first)) = cases.first() else { return Ok(()) };
-        self.progress.stage(first.name, cases.len() as u64);
+        self.rows.progress.stage(first.name, cases.len() as u64);
         for (done, (index, case)) in (1..).zip(cases.iter().copied()) {
             let before = trip_ns();
             if let Some(only) = only
@@ -156,7 +156,7 @@ impl<'a> MessageBench<'a> {
             }
             answers.push(together::measure(case));
             samples.add(index, case, answers, [before, trip_ns()]);
-            self.progress.at(done);
+            self.rows.progress.at(done);
         }
         Ok(())
     }

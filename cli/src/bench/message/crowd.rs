@@ -9,24 +9,15 @@ use super::bench::{LIMIT, MessageBench};
 use super::case::{Case, YIELDING};
 use super::halo::step_ns;
 use super::state::row;
-use crate::bench::row::Row;
 use crate::bench::trip_ns;
 use crate::failure::Failure;
 use crate::summary::Summary;
 use crate::text;
 
-/// The measured rows, and text.
-#[derive(Debug, Default)]
-pub struct Crowd {
-    pub rows: Vec<Row>,
-    pub text: String,
-}
-
-/// Runs the whole benchmark, if it is selected.
-pub fn measure(bench: &mut MessageBench<'_>) -> Result<Crowd, Failure> {
-    let mut crowd = Crowd::default();
+/// Runs the whole benchmark, if it is selected; returns a text about its rows.
+pub fn measure(bench: &mut MessageBench<'_>) -> Result<String, Failure> {
     if !bench.names.contains(&ROW) {
-        return Ok(crowd);
+        return Ok(String::new());
     }
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
     let steps = (COMPUTE_US * 1e3 / step_ns()) as u64;
@@ -40,12 +31,12 @@ pub fn measure(bench: &mut MessageBench<'_>) -> Result<Crowd, Failure> {
         let mut teams = bench.start(&systems, ranks, &case)?;
         let mut samples = vec![Vec::new(); teams.len()];
         let before = trip_ns();
-        bench.progress.stage(ROW, u64::from(bench.passes()));
+        bench.rows.progress.stage(ROW, u64::from(bench.passes()));
         for pass in 0..bench.passes().min(PASSES) {
             for (team, samples) in teams.iter_mut().zip(&mut samples) {
                 samples.extend(team.ask(&case.command, LIMIT)?.ns);
             }
-            bench.progress.at(u64::from(pass) + 1);
+            bench.rows.progress.at(u64::from(pass) + 1);
         }
         let trips = [before, trip_ns()];
         let work_us = COMPUTE_US * f64::from(ranks) / (cores as f64).min(f64::from(ranks));
@@ -60,14 +51,13 @@ pub fn measure(bench: &mut MessageBench<'_>) -> Result<Crowd, Failure> {
                 format!("{:.2}", us / work_us),
                 format!("{each:.1}"),
             ]);
-            crowd.rows.push(row(&team.name, ROW.to_owned(), case.params.clone(), summary, trips));
+            let row = row(&team.name, ROW.to_owned(), case.params.clone(), summary, trips);
+            bench.rows.write([row])?;
         }
     }
     let header = ["ranks", "of", "cycle, us", "cycle / computation", "messages, us per rank"];
     let table = text::table(&header, paces);
-    crowd.text =
-        format!("\nranks in a ring on {cores} cores, {BYTES} B to each neighbour\n{table}");
-    Ok(crowd)
+    Ok(format!("\nranks in a ring on {cores} cores, {BYTES} B to each neighbour\n{table}"))
 }
 
 /// The row's name.

@@ -6,20 +6,12 @@ use super::bench::{LIMIT, MessageBench};
 use super::case::{self, Case, OURS, YIELDING};
 use super::state::row;
 use super::work::compute;
-use crate::bench::row::Row;
 use crate::bench::trip_ns;
 use crate::failure::Failure;
 use crate::summary::Summary;
 use crate::text;
 use std::time::Instant;
 use tsumugi::Rank;
-
-/// The measured rows, and text.
-#[derive(Debug, Default)]
-pub struct Halo {
-    pub rows: Vec<Row>,
-    pub text: String,
-}
 
 /// The mesh of a rank.
 struct Mesh {
@@ -29,10 +21,13 @@ struct Mesh {
     compute_us: f64,
 }
 
-/// Measures all selected rows.
-pub fn measure(bench: &mut MessageBench<'_>) -> Result<Halo, Failure> {
+/// Measures all selected rows; returns a text about them.
+pub fn measure(bench: &mut MessageBench<'_>) -> Result<String, Failure> {
+    let mut text = String::new();
+    if !bench.names.iter().any(|name| name.starts_with("halo")) {
+        return Ok(text);
+    }
     let step_ns = step_ns();
-    let mut halo = Halo::default();
     let mut cases = Vec::new();
     let rounds = bench.rounds().unwrap_or(ROUNDS);
     for mesh in MESHES.iter().filter(|mesh| bench.names.contains(&mesh.name)) {
@@ -47,7 +42,7 @@ pub fn measure(bench: &mut MessageBench<'_>) -> Result<Halo, Failure> {
         let mut samples = vec![vec![Vec::new(); teams.len() + 1]; cases.len()];
         let before = trip_ns();
         for _ in 0..passes {
-            bench.progress.stage("halo", cases.len() as u64);
+            bench.rows.progress.stage("halo", cases.len() as u64);
             for (index, (case, alone)) in cases.iter().enumerate() {
                 for (team, samples) in teams.iter_mut().zip(&mut samples[index]) {
                     samples.extend(team.ask(&case.command, LIMIT)?.ns);
@@ -59,7 +54,7 @@ pub fn measure(bench: &mut MessageBench<'_>) -> Result<Halo, Failure> {
                         .expect("one more than teams")
                         .extend(ours.ask(alone, LIMIT)?.ns);
                 }
-                bench.progress.at(index as u64 + 1);
+                bench.rows.progress.at(index as u64 + 1);
             }
         }
         let trips = [before, trip_ns()];
@@ -68,28 +63,28 @@ pub fn measure(bench: &mut MessageBench<'_>) -> Result<Halo, Failure> {
             for (system, samples) in names.zip(samples) {
                 let Some(summary) = Summary::of(samples) else { continue };
                 let name = case.name.to_owned();
-                halo.rows.push(row(system, name, case.params.clone(), summary, trips));
+                bench.rows.write([row(system, name, case.params.clone(), summary, trips)])?;
             }
         }
         for team in &mut teams {
             if team.name == OURS {
-                halo.text += &ways(&team.ask("counts", LIMIT)?.counts);
+                text += &ways(&team.ask("counts", LIMIT)?.counts);
             }
         }
     }
     if bench.names.contains(&LIMITS) {
-        limits(bench, step_ns, &mut halo)?;
+        text += &limits(bench, step_ns)?;
     }
-    Ok(halo)
+    Ok(text)
 }
 
 /// The paper's table 2: each eager limit needs a job of its own.
-fn limits(bench: &mut MessageBench<'_>, step_ns: f64, halo: &mut Halo) -> Result<(), Failure> {
+fn limits(bench: &mut MessageBench<'_>, step_ns: f64) -> Result<String, Failure> {
     let mut shares = Vec::new();
     let rounds = bench.rounds().unwrap_or(ROUNDS);
     let limits: &[usize] = if bench.is_quick { &EAGER_LIMITS[3..4] } else { &EAGER_LIMITS };
     for (index, limit) in limits.iter().enumerate() {
-        bench.progress.stage(LIMITS, limits.len() as u64);
+        bench.rows.progress.stage(LIMITS, limits.len() as u64);
         let bytes = limit.to_string();
         let systems = case::designs()?;
         let systems = systems.into_iter().filter(|system| system.name != case::RENDEZVOUS);
@@ -112,7 +107,7 @@ fn limits(bench: &mut MessageBench<'_>, step_ns: f64, halo: &mut Halo) -> Result
             for (team, samples) in teams.iter().zip(&mut samples) {
                 let Some(summary) = Summary::of(samples) else { continue };
                 let params = format!("{} eager={bytes}", case.params);
-                halo.rows.push(row(&team.name, LIMITS.to_owned(), params, summary, trips));
+                bench.rows.write([row(&team.name, LIMITS.to_owned(), params, summary, trips)])?;
             }
         }
         for team in teams.iter_mut().filter(|team| team.name != case::TWO_COPY) {
@@ -123,11 +118,10 @@ fn limits(bench: &mut MessageBench<'_>, step_ns: f64, halo: &mut Halo) -> Result
                 format!("{share:.0} %"),
             ]);
         }
-        bench.progress.at(index as u64 + 1);
+        bench.rows.progress.at(index as u64 + 1);
     }
     let table = text::table(&["eager limit", "of", "with one copy"], shares);
-    halo.text += &format!("\nmessages of both halos that are too long for a packet\n{table}");
-    Ok(())
+    Ok(format!("\nmessages of both halos that are too long for a packet\n{table}"))
 }
 
 impl Mesh {

@@ -3,8 +3,8 @@
 //!
 //! | group | what is measured |
 //! |---|---|
-//! | `latency` | half a round trip by size, pre-posted or not, on two cores |
-//! | `same_core` | the same with both ranks on one core |
+//! | `two_cores` | half a round trip by size, pre-posted or not, on two cores |
+//! | `one_core` | the same with both ranks on one core |
 //! | `rate8` | messages of 8 bytes, 64 in flight |
 //! | `halo` | 8 ranks in a cube: compute, exchange with 26 neighbours, agree |
 //! | `crowd` | 8, 32 and 64 ranks in a ring on the available cores |
@@ -33,11 +33,10 @@ mod team;
 mod together;
 mod work;
 
-pub use figures::FIGURES;
-
 use self::bench::MessageBench;
+use self::figures::FIGURES;
 use super::catalogue::{Group, chosen};
-use super::row::Row;
+use super::drawing::draw;
 use super::table;
 use crate::args;
 use crate::failure::Failure;
@@ -45,8 +44,8 @@ use crate::job;
 
 /// The rows of this figure.
 pub const CATALOGUE: &[Group] = &[
-    Group { name: "latency", rows: &["latency_pre", "latency"] },
-    Group { name: "same_core", rows: &["same_core_pre", "same_core"] },
+    Group { name: "two_cores", rows: &["latency_pre", "latency"] },
+    Group { name: "one_core", rows: &["same_core_pre", "same_core"] },
     Group { name: "rate8", rows: &["rate8"] },
     Group { name: "halo", rows: &["halo10", "halo20", "halo_limits"] },
     Group { name: "crowd", rows: &[crowd::ROW] },
@@ -54,14 +53,9 @@ pub const CATALOGUE: &[Group] = &[
     Group { name: "one_sided", rows: &["put", "get", "third"] },
 ];
 
-/// The measured rows, and a text about them.
-pub struct MessageReport {
-    pub rows: Vec<Row>,
-    pub text: String,
-}
-
-/// Measures; returns `None` if this process is one of the measured ranks.
-pub fn message(message: &args::MessageArgs) -> Result<Option<MessageReport>, Failure> {
+/// Measures; returns figures and comparisons, an empty text if this process is one of
+/// the measured ranks.
+pub fn message(message: &args::MessageArgs) -> Result<String, Failure> {
     if let Some(folder) = &message.serve {
         if !job::is_rank() {
             return Err(Failure::Usage(
@@ -71,35 +65,28 @@ pub fn message(message: &args::MessageArgs) -> Result<Option<MessageReport>, Fai
         // If there are cores for all ranks, ranks 0 and 1 run on the first two, as
         // commands assume: the job measures these two at its start.
         job::config(Some(1))?.run(|rt| serve::serve(rt, folder))?;
-        return Ok(None);
+        return Ok(String::new());
     }
     let names = chosen(message.measure.only.as_deref(), CATALOGUE)?;
     let mut bench = MessageBench::new(message, &names)?;
     let systems = bench.systems(&[])?;
     let cases = case::two_cores(bench.is_quick, bench.rounds());
-    let mut rows = bench.measure(&cases, (&systems, 2), None)?;
+    bench.measure(&cases, (&systems, 2), None)?;
     let cases = case::same_core(bench.is_quick, bench.rounds());
     let systems = bench.systems(case::YIELDING)?;
-    rows.extend(bench.measure(&cases, (&systems, 2), Some(case::cpus()[0]))?);
+    bench.measure(&cases, (&systems, 2), Some(case::cpus()[0]))?;
     let [pairs, thirds] = case::one_sided(bench.is_quick, bench.rounds());
     let cases = case::outside(bench.is_quick, bench.rounds());
     let mut systems = bench.one_of_ours(&[])?;
     systems.insert(1, systems[0].by_slots());
-    rows.extend(bench.measure(&cases, (&systems, 2), None)?);
+    bench.measure(&cases, (&systems, 2), None)?;
     let systems = bench.one_of_ours(&[])?;
-    rows.extend(bench.measure(&pairs, (&systems, 2), None)?);
-    rows.extend(bench.measure(&thirds, (&systems[..1], 3), None)?);
-    let mut text = bench.text.clone();
-    let halo = halo::measure(&mut bench)?;
-    rows.extend(halo.rows);
-    text += &halo.text;
-    let crowd = crowd::measure(&mut bench)?;
-    rows.extend(crowd.rows);
-    text += &crowd.text;
-    // Rows with hundreds of points are shown as tables of their own.
-    let listed: Vec<Row> = rows.iter().filter(|row| !figures::is_plotted(row)).cloned().collect();
+    bench.measure(&pairs, (&systems, 2), None)?;
+    bench.measure(&thirds, (&systems[..1], 3), None)?;
+    let text = halo::measure(&mut bench)? + &crowd::measure(&mut bench)?;
+    let (rows, text) = (bench.rows.end()?, bench.text + &text);
     let plots = FIGURES.iter().filter_map(|figure| Some((figure.name, figure.plot(&rows)?)));
+    draw(message.measure.svg.as_deref(), plots.clone())?;
     let figures: String = plots.map(|(name, plot)| table::figure(name, &plot)).collect();
-    let text = table::table(&listed) + &figures + &text + &bars::bars(&rows);
-    Ok(Some(MessageReport { rows, text }))
+    Ok(figures + &text + &bars::bars(&rows))
 }

@@ -2,11 +2,10 @@
 
 use crate::args::MeasureArgs;
 use crate::bench::line::trip_ns;
-use crate::bench::measured::Measured;
 use crate::bench::pinned::Pinned;
 use crate::bench::row::Row;
+use crate::bench::row_writer::RowWriter;
 use crate::failure::Failure;
-use crate::progress::ProgressLine;
 use crate::summary::Summary;
 use tsumugi::{Remote, Runtime, Shared};
 
@@ -22,7 +21,7 @@ pub struct RmaBench<'a> {
     pub long: Option<&'a Shared<u8>>,
     pub names: &'a [&'static str],
     pub measure: &'a MeasureArgs,
-    pub progress: ProgressLine,
+    pub rows: RowWriter,
     /// The CPU of the requesters, and the CPU of the communication thread.
     pub cpus: [usize; 2],
 }
@@ -66,11 +65,6 @@ impl<T> Timed<T> {
             line_ns_after: self.after,
         })
     }
-}
-
-/// A row that has no other beside it.
-pub fn alone(row: Option<Row>) -> Option<Measured> {
-    row.map(|row| Measured { rows: vec![row], over: None })
 }
 
 pub const REGIONS: u32 = 4;

@@ -7,7 +7,7 @@ use super::bench::RmaBench;
 use super::crew::{self, Crew};
 use super::requesters::RequestWindow;
 use crate::bench::catalogue::Group;
-use crate::bench::measured::{self, Measured, budget};
+use crate::bench::measured::{self, budget};
 use crate::failure::Failure;
 use std::sync::Arc;
 use tsumugi::pvas::Direct;
@@ -23,13 +23,12 @@ pub const GROUP: Group = Group {
     rows: &["delegate_get8", "direct_get8", "delegate_alone", "delegate_contended"],
 };
 
-pub fn measure(bench: &RmaBench<'_>, bed: &mut TestBed) -> Result<Vec<Measured>, Failure> {
-    let mut measured = uncontended(bench, bed)?;
-    measured.extend(contended(bench, bed)?);
-    Ok(measured)
+pub fn measure(bench: &RmaBench<'_>, bed: &mut TestBed) -> Result<(), Failure> {
+    uncontended(bench, bed)?;
+    contended(bench, bed)
 }
 
-fn uncontended(bench: &RmaBench<'_>, bed: &mut TestBed) -> Result<Vec<Measured>, Failure> {
+fn uncontended(bench: &RmaBench<'_>, bed: &mut TestBed) -> Result<(), Failure> {
     let memory = bed.memory().clone();
     let serving = bed.delegate();
     let (engine, places) = (serving.engine(), bench.places);
@@ -40,20 +39,20 @@ fn uncontended(bench: &RmaBench<'_>, bed: &mut TestBed) -> Result<Vec<Measured>,
     ];
     let mut wanted: Vec<_> =
         pair.into_iter().filter(|contender| bench.wants(contender.name)).collect();
-    let Some(first) = wanted.first() else { return Ok(Vec::new()) };
-    bench.progress.stage(first.name, 1);
+    let Some(first) = wanted.first() else { return Ok(()) };
+    bench.rows.progress.stage(first.name, 1);
     let (params, ops) = (&bench.params, places.len() as u64);
     let budget = budget(bench.measure);
-    Ok(vec![measured::measure("rma", params, budget, ops, &mut wanted)?])
+    bench.rows.write_measured(measured::measure("rma", params, budget, ops, &mut wanted)?)
 }
 
 /// The rate of one thread and the rate of two threads, by turns.
-fn contended(bench: &RmaBench<'_>, bed: &mut TestBed) -> Result<Vec<Measured>, Failure> {
+fn contended(bench: &RmaBench<'_>, bed: &mut TestBed) -> Result<(), Failure> {
     let names = ["delegate_alone", "delegate_contended"];
     if !names.iter().any(|name| bench.wants(name)) {
-        return Ok(Vec::new());
+        return Ok(());
     }
-    bench.progress.stage("delegate_contended", 1);
+    bench.rows.progress.stage("delegate_contended", 1);
     let serving = bed.delegate();
     let ops: Arc<[Op]> = bench.places.iter().map(|place| get8(*place)).collect();
     let once = budget(bench.measure).part(ROUNDS);
@@ -72,7 +71,7 @@ fn contended(bench: &RmaBench<'_>, bed: &mut TestBed) -> Result<Vec<Measured>, F
     let rows = rows.filter_map(|((threads, name), mut samples)| {
         timed.row(name, &format!("threads={threads} {}", bench.params), &mut samples)
     });
-    Ok(vec![Measured { rows: rows.collect(), over: None }])
+    bench.rows.write(rows)
 }
 
 /// Gets every word through the engine; returns their sum.

@@ -12,7 +12,7 @@ use super::super::sample::{Batch, Contender};
 use super::bench::RmaBench;
 use crate::bench::bare;
 use crate::bench::catalogue::Group;
-use crate::bench::measured::{self, Measured, budget};
+use crate::bench::measured::{self, budget};
 use crate::failure::Failure;
 use std::hint::black_box;
 use tsumugi::{AddrError, Remote, Runtime};
@@ -23,7 +23,7 @@ pub const GROUP: Group = Group {
     rows: &["get8", "bare_get8", "put8", "bare_put8", "fadd8", "bare_fadd8"],
 };
 
-pub fn measure(bench: &RmaBench<'_>) -> Result<Vec<Measured>, Failure> {
+pub fn measure(bench: &RmaBench<'_>) -> Result<(), Failure> {
     let (rt, places) = (bench.rt, bench.places);
     let words = places.iter().map(|place| {
         let word = rt.pointer(*place)?;
@@ -50,17 +50,16 @@ pub fn measure(bench: &RmaBench<'_>) -> Result<Vec<Measured>, Failure> {
             bare("bare_fadd8", Box::new(|| Ok(bare::fadd8(words, black_box(1))))),
         ],
     ];
-    let mut measured = Vec::new();
     for pair in pairs {
         let mut wanted: Vec<_> =
             pair.into_iter().filter(|contender| bench.wants(contender.name)).collect();
         let Some(first) = wanted.first() else { continue };
-        bench.progress.stage(first.name, 1);
+        bench.rows.progress.stage(first.name, 1);
         let ops = places.len() as u64;
         let (params, budget) = (&bench.params, budget(bench.measure));
-        measured.push(measured::measure("rma", params, budget, ops, &mut wanted)?);
+        bench.rows.write_measured(measured::measure("rma", params, budget, ops, &mut wanted)?)?;
     }
-    Ok(measured)
+    Ok(())
 }
 
 /// Gets every word; returns their sum.

@@ -11,7 +11,6 @@ use super::bench::{BYTES_MAX, RmaBench};
 use super::crew::{self, Crew};
 use super::listing::{Calls, Listing6, Listing7, Measurements, RequesterSetup, clock_ns};
 use crate::bench::catalogue::Group;
-use crate::bench::measured::Measured;
 use crate::bench::sample::Budget;
 use crate::failure::Failure;
 use std::ptr::NonNull;
@@ -24,8 +23,8 @@ use tsumugi_core::op::Op;
 
 pub const GROUP: Group = Group { name: "figures", rows: &["latency", "overhead", "rate"] };
 
-pub fn measure(bench: &RmaBench<'_>, bed: &mut TestBed) -> Result<Vec<Measured>, Failure> {
-    let Some(long) = bench.long else { return Ok(Vec::new()) };
+pub fn measure(bench: &RmaBench<'_>, bed: &mut TestBed) -> Result<(), Failure> {
+    let Some(long) = bench.long else { return Ok(()) };
     let local = Local::new(bed.memory())?;
     let get = |bytes| {
         let to = LocalAddr { key: local.region.key, offset: 0 };
@@ -35,10 +34,10 @@ pub fn measure(bench: &RmaBench<'_>, bed: &mut TestBed) -> Result<Vec<Measured>,
         listing6: bench.wants("latency") || bench.wants("overhead"),
         listing7: bench.wants("rate"),
     };
-    let mut measured = Vec::new();
     for (path, cpus) in [("offload", &bench.cpus[..1]), ("delegate", &bench.cpus[..])] {
         for threads in THREADS {
             bench
+                .rows
                 .progress
                 .stage(&format!("figures: {path}, {threads} threads"), SIZES.len() as u64);
             for (step, bytes) in (1..).zip(SIZES) {
@@ -56,14 +55,13 @@ pub fn measure(bench: &RmaBench<'_>, bed: &mut TestBed) -> Result<Vec<Measured>,
                     rows.row("overhead", &params, &mut overhead),
                     rows.row("rate", &params, &mut rate),
                 ];
-                let rows: Vec<_> = rows.into_iter().flatten().collect();
-                let wanted = rows.into_iter().filter(|row| bench.wants(&row.name)).collect();
-                measured.push(Measured { rows: wanted, over: None });
-                bench.progress.at(step);
+                let rows = rows.into_iter().flatten().filter(|row| bench.wants(&row.name));
+                bench.rows.write(rows)?;
+                bench.rows.progress.at(step);
             }
         }
     }
-    Ok(measured)
+    Ok(())
 }
 
 /// The loops to run.

@@ -8,7 +8,7 @@
 use super::super::sample::{Batch, Contender};
 use super::bench::{REGIONS, RmaBench, SEED, WORDS};
 use crate::bench::catalogue::Group;
-use crate::bench::measured::{self, Measured, budget};
+use crate::bench::measured::{self, budget};
 use crate::bench::target::{Extent, WordTarget, targets};
 use crate::failure::Failure;
 use std::hint::black_box;
@@ -56,7 +56,7 @@ impl Arrays {
     }
 }
 
-pub fn measure(bench: &RmaBench<'_>, arrays: &Arrays) -> Result<Vec<Measured>, Failure> {
+pub fn measure(bench: &RmaBench<'_>, arrays: &Arrays) -> Result<(), Failure> {
     let Arrays { global, all, .. } = arrays;
     let (rt, raw) = (bench.rt, bench.places);
     let extent = Extent { ranks: rt.size() - 1, regions: REGIONS, words: WORDS };
@@ -67,8 +67,7 @@ pub fn measure(bench: &RmaBench<'_>, arrays: &Arrays) -> Result<Vec<Measured>, F
     let places =
         &places.collect::<Result<Vec<_>, AddrError<GlobalAddr>>>().map_err(Error::from)?[..];
     let ops = raw.len() as u64;
-    let mut measured = Vec::new();
-    let mut pair = |names: [&'static str; 2], ops: u64, batches: [Batch<'_>; 2]| {
+    let pair = |names: [&'static str; 2], ops: u64, batches: [Batch<'_>; 2]| {
         let systems = ["tsumugi", "bare"];
         let both = names.into_iter().zip(systems).zip(batches);
         let mut wanted: Vec<_> = both
@@ -76,9 +75,10 @@ pub fn measure(bench: &RmaBench<'_>, arrays: &Arrays) -> Result<Vec<Measured>, F
             .map(|((name, system), batch)| Contender { system, name, batch })
             .collect();
         if let Some(first) = wanted.first() {
-            bench.progress.stage(first.name, 1);
+            bench.rows.progress.stage(first.name, 1);
             let budget = budget(bench.measure);
-            measured.push(measured::measure("rma", &bench.params, budget, ops, &mut wanted)?);
+            let measured = measured::measure("rma", &bench.params, budget, ops, &mut wanted)?;
+            bench.rows.write_measured(measured)?;
         }
         Ok::<_, Failure>(())
     };
@@ -104,7 +104,7 @@ pub fn measure(bench: &RmaBench<'_>, arrays: &Arrays) -> Result<Vec<Measured>, F
         ],
     )?;
     if rt.size() < 3 {
-        return Ok(measured);
+        return Ok(());
     }
     let [src, dst] = [1, 2].map(|rank| all[REGIONS as usize][rank]);
     let values = vec![7; LONG];
@@ -118,7 +118,7 @@ pub fn measure(bench: &RmaBench<'_>, arrays: &Arrays) -> Result<Vec<Measured>, F
             || tell((0..ops).try_for_each(|_| global.put_slice(dst, &values[..words])).map(|()| 1));
         pair(names, ops, [Box::new(third), Box::new(put)])?;
     }
-    Ok(measured)
+    Ok(())
 }
 
 fn tell(result: Result<u64, AddrError<GlobalAddr>>) -> Result<u64, Failure> {

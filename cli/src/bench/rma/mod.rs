@@ -31,16 +31,16 @@ mod variants;
 mod wake;
 
 pub use bars::bars;
-pub use paper::{FIGURES, is_plotted, numbers};
+pub use paper::{FIGURES, numbers};
 
 use self::bed::TestBed;
 use self::bench::{BYTES_MAX, REGIONS, RmaBench, SEED, WORDS};
 use super::catalogue::Group;
-use super::measured::Measured;
+use super::row::Row;
+use super::row_writer::RowWriter;
 use super::target::{Extent, TARGETS, WordTarget, targets};
 use crate::args::MeasureArgs;
 use crate::failure::Failure;
-use crate::progress::ProgressLine;
 use std::hint::black_box;
 use tsumugi::affinity;
 use tsumugi::{Error, Rank, Remote, Runtime, Shared};
@@ -60,12 +60,12 @@ pub const CATALOGUE: &[Group] = &[
     figures::GROUP,
 ];
 
-/// The work of each rank; rank 0 measures the rows `names`.
+/// The work of each rank; rank 0 measures the rows `names`, and returns them.
 pub fn rank(
     rt: &Runtime,
     names: &[&'static str],
     measure: &MeasureArgs,
-) -> Result<Vec<Measured>, Failure> {
+) -> Result<Vec<Row>, Failure> {
     if rt.size() < 2 {
         return Err(Failure::Usage("bench rma needs 2 ranks or more".to_owned()));
     }
@@ -76,12 +76,12 @@ pub fn rank(
     let wants_global = global::GROUP.rows.iter().any(|row| names.contains(row));
     let arrays = wants_global.then(|| global::Arrays::new(rt)).transpose()?;
     rt.barrier()?;
-    let measured = match rt.rank() {
+    let rows = match rt.rank() {
         Rank(0) => measure_all(rt, &regions, (long.as_ref(), arrays.as_ref()), names, measure)?,
         _ => Vec::new(),
     };
     rt.barrier()?;
-    Ok(measured)
+    Ok(rows)
 }
 
 fn measure_all(
@@ -90,7 +90,7 @@ fn measure_all(
     (long, arrays): (Option<&Shared<u8>>, Option<&global::Arrays>),
     names: &[&'static str],
     measure: &MeasureArgs,
-) -> Result<Vec<Measured>, Failure> {
+) -> Result<Vec<Row>, Failure> {
     let extent = Extent { ranks: rt.size() - 1, regions: REGIONS, words: WORDS };
     let place = |WordTarget { rank, region, word }: WordTarget| {
         regions[region as usize].at(Rank(rank + 1), word as usize)
@@ -105,11 +105,11 @@ fn measure_all(
     let allowed = affinity::allowed()
         .map_err(|error| Failure::Failed(format!("the cpuset cannot be read: {error}")))?;
     let cpus = [allowed[0], *allowed.get(1).unwrap_or(&allowed[0])];
-    let progress = ProgressLine::new();
-    let bench = RmaBench { rt, places: &places, params, long, names, measure, progress, cpus };
-    let mut measured = direct::measure(&bench)?;
+    let rows = RowWriter::new(measure.json.as_deref(), measure.csv.as_deref())?;
+    let bench = RmaBench { rt, places: &places, params, long, names, measure, rows, cpus };
+    direct::measure(&bench)?;
     if let Some(arrays) = arrays {
-        measured.extend(global::measure(&bench, arrays)?);
+        global::measure(&bench, arrays)?;
     }
     // SAFETY: the operations that it carries out are on words, or have as their
     // local end memory that `Local` has registered.
@@ -122,9 +122,9 @@ fn measure_all(
         variants::measure,
         figures::measure,
     ] {
-        measured.extend(group(&bench, &mut bed)?);
+        group(&bench, &mut bed)?;
     }
-    Ok(measured)
+    bench.rows.end()
 }
 
 #[cfg(test)]

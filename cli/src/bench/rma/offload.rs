@@ -9,10 +9,10 @@
 
 use super::super::sample::{Budget, Contender};
 use super::bed::{BenchDevice, TestBed};
-use super::bench::{RmaBench, alone};
+use super::bench::RmaBench;
 use super::listing::clock_ns;
 use crate::bench::catalogue::Group;
-use crate::bench::measured::{Measured, budget};
+use crate::bench::measured::budget;
 use crate::bench::pinned;
 use crate::bench::sample::sample;
 use crate::failure::Failure;
@@ -30,24 +30,23 @@ pub const GROUP: Group = Group {
     rows: &["offload_submit1", "offload_submit64", "offload_latency_poll", "offload_latency_ult"],
 };
 
-pub fn measure(bench: &RmaBench<'_>, bed: &mut TestBed) -> Result<Vec<Measured>, Failure> {
-    let mut measured = Vec::new();
+pub fn measure(bench: &RmaBench<'_>, bed: &mut TestBed) -> Result<(), Failure> {
     let budget = budget(bench.measure);
     for name in ["offload_submit1", "offload_submit64"] {
         if bench.wants(name) {
-            bench.progress.stage(name, 1);
-            measured.extend(submit(bench, bed, budget, name)?);
+            bench.rows.progress.stage(name, 1);
+            submit(bench, bed, budget, name)?;
         }
     }
     if bench.wants("offload_latency_poll") {
-        bench.progress.stage("offload_latency_poll", 1);
-        measured.extend(latency_poll(bench, bed, budget)?);
+        bench.rows.progress.stage("offload_latency_poll", 1);
+        latency_poll(bench, bed, budget)?;
     }
     if bench.wants("offload_latency_ult") {
-        bench.progress.stage("offload_latency_ult", 1);
-        measured.extend(latency_ult(bench, budget)?);
+        bench.rows.progress.stage("offload_latency_ult", 1);
+        latency_ult(bench, budget)?;
     }
-    Ok(measured)
+    Ok(())
 }
 
 fn submit(
@@ -55,7 +54,7 @@ fn submit(
     bed: &mut TestBed,
     budget: Budget,
     name: &str,
-) -> Result<Option<Measured>, Failure> {
+) -> Result<(), Failure> {
     let timed = bench.between_trips(|| {
         let clock_ns = clock_ns();
         let serving = bed.offload(bench.cpus[1]);
@@ -75,7 +74,7 @@ fn submit(
     })?;
     let outstanding = if name == "offload_submit1" { 1 } else { BATCH };
     let params = format!("outstanding={outstanding} {}", bench.params);
-    Ok(alone(timed.row(name, &params, &mut timed.value.clone())))
+    bench.rows.write(timed.row(name, &params, &mut timed.value.clone()))
 }
 
 /// Submits a read of each place after the one before has ended; ns per submit.
@@ -114,11 +113,7 @@ fn submit_all(
     Ok(ns / places.len() as f64)
 }
 
-fn latency_poll(
-    bench: &RmaBench<'_>,
-    bed: &mut TestBed,
-    budget: Budget,
-) -> Result<Option<Measured>, Failure> {
+fn latency_poll(bench: &RmaBench<'_>, bed: &mut TestBed, budget: Budget) -> Result<(), Failure> {
     let timed = bench.between_trips(|| {
         let serving = bed.offload(bench.cpus[1]);
         let engine = serving.engine();
@@ -135,12 +130,12 @@ fn latency_poll(
         Ok(sample(budget, BATCH as u64, &mut contender)?.concat())
     })?;
     let params = format!("outstanding=1 {}", bench.params);
-    Ok(alone(timed.row("offload_latency_poll", &params, &mut timed.value.clone())))
+    bench.rows.write(timed.row("offload_latency_poll", &params, &mut timed.value.clone()))
 }
 
 /// A job of two ranks in this process, with all operations through the communication
 /// thread.
-fn latency_ult(bench: &RmaBench<'_>, budget: Budget) -> Result<Option<Measured>, Failure> {
+fn latency_ult(bench: &RmaBench<'_>, budget: Budget) -> Result<(), Failure> {
     let cpus = bench.cpus;
     let job = || {
         // An OS thread, because the job has schedulers of its own.
@@ -153,7 +148,7 @@ fn latency_ult(bench: &RmaBench<'_>, budget: Budget) -> Result<Option<Measured>,
     };
     let timed = bench.between_trips(job)?;
     let params = "outstanding=1 peers=1 path=offload";
-    Ok(alone(timed.row("offload_latency_ult", params, &mut timed.value.clone())))
+    bench.rows.write(timed.row("offload_latency_ult", params, &mut timed.value.clone()))
 }
 
 fn sleeper(rt: &Runtime, cpus: [usize; 2], budget: Budget) -> Result<Vec<f64>, Failure> {

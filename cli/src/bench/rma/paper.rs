@@ -120,11 +120,6 @@ impl PaperFigure {
     }
 }
 
-/// Whether any figure shows the row.
-pub fn is_plotted(row: &Row) -> bool {
-    FIGURES.iter().any(|figure| figure.row == row.name)
-}
-
 /// The paper's numbers beside ours; empty if there are none of ours.
 pub fn numbers(rows: &[Row]) -> String {
     let median = |name: &str, threads: u64, path: &str| {

@@ -2,10 +2,10 @@
 //! one core, each with up to [`WINDOW`] operations outstanding.
 
 use super::bed::{BenchDevice, TestBed};
-use super::bench::{RmaBench, alone};
+use super::bench::RmaBench;
 use super::crew::{self, Crew, Work};
 use crate::bench::catalogue::Group;
-use crate::bench::measured::{Measured, budget};
+use crate::bench::measured::budget;
 use crate::failure::Failure;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,16 +20,15 @@ pub const GROUP: Group = Group { name: "requesters", rows: &["offload_rate"] };
 /// The numbers of requesters that are compared.
 pub const REQUESTERS: [usize; 4] = [1, 2, 4, 8];
 
-pub fn measure(bench: &RmaBench<'_>, bed: &mut TestBed) -> Result<Vec<Measured>, Failure> {
+pub fn measure(bench: &RmaBench<'_>, bed: &mut TestBed) -> Result<(), Failure> {
     if !bench.wants("offload_rate") {
-        return Ok(Vec::new());
+        return Ok(());
     }
     let ops = bench.places.iter().map(|place| Op::get_word(place.addr(), Width::W8));
     let ops: Arc<[Op]> = ops.collect();
     let crews = [("thread", Crew::Threads(&bench.cpus[..1])), ("ult", Crew::Ults(bench.rt))];
-    let mut measured = Vec::new();
     for (kind, crew) in crews {
-        bench.progress.stage(&format!("offload_rate, {kind}s"), ROUNDS.into());
+        bench.rows.progress.stage(&format!("offload_rate, {kind}s"), ROUNDS.into());
         // All numbers of requesters take turns, so that a drift of the machine
         // affects all.
         let timed = bench.between_trips(|| {
@@ -47,16 +46,16 @@ pub fn measure(bench: &RmaBench<'_>, bed: &mut TestBed) -> Result<Vec<Measured>,
                     let windows = (0..requesters).map(window).collect();
                     samples.extend(crew::run(crew, budget, windows)?);
                 }
-                bench.progress.at(u64::from(round) + 1);
+                bench.rows.progress.at(u64::from(round) + 1);
             }
             Ok(samples)
         })?;
         for (requesters, mut samples) in REQUESTERS.into_iter().zip(timed.value.clone()) {
             let params = format!("requesters={requesters} kind={kind} window={WINDOW}");
-            measured.extend(alone(timed.row("offload_rate", &params, &mut samples)));
+            bench.rows.write(timed.row("offload_rate", &params, &mut samples))?;
         }
     }
-    Ok(measured)
+    Ok(())
 }
 
 /// A requester with up to [`WINDOW`] operations outstanding.

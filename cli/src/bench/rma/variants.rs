@@ -21,7 +21,6 @@ use super::bench::RmaBench;
 use super::figures::{self, WantedLoops};
 use super::listing::Calls;
 use crate::bench::catalogue::Group;
-use crate::bench::measured::Measured;
 use crate::failure::Failure;
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -50,24 +49,18 @@ pub const GROUP: Group = Group {
     ],
 };
 
-pub fn measure(bench: &RmaBench<'_>, bed: &mut TestBed) -> Result<Vec<Measured>, Failure> {
-    let mut measured = Vec::new();
+pub fn measure(bench: &RmaBench<'_>, bed: &mut TestBed) -> Result<(), Failure> {
     for name in GROUP.rows.iter().filter(|name| bench.wants(name)) {
-        bench.progress.stage(name, THREADS.len() as u64);
+        bench.rows.progress.stage(name, THREADS.len() as u64);
         for (step, threads) in (1..).zip(THREADS) {
-            measured.push(one(bench, bed, name, threads)?);
-            bench.progress.at(step);
+            one(bench, bed, name, threads)?;
+            bench.rows.progress.at(step);
         }
     }
-    Ok(measured)
+    Ok(())
 }
 
-fn one(
-    bench: &RmaBench<'_>,
-    bed: &mut TestBed,
-    name: &str,
-    threads: usize,
-) -> Result<Measured, Failure> {
+fn one(bench: &RmaBench<'_>, bed: &mut TestBed, name: &str, threads: usize) -> Result<(), Failure> {
     let op = Op::get_word(bench.places[0].addr(), Width::W8);
     let memory = bed.memory().clone();
     let cpu = bench.cpus[1];
@@ -94,7 +87,7 @@ fn one(
     let rows = kinds.filter_map(|(kind, mut samples)| {
         timed.row(name, &format!("threads={threads} of={kind}"), &mut samples)
     });
-    Ok(Measured { rows: rows.collect(), over: None })
+    bench.rows.write(rows)
 }
 
 /// A queue, and the way in which its consumer waits.

@@ -9,7 +9,7 @@
 use super::bed::TestBed;
 use super::bench::RmaBench;
 use crate::bench::catalogue::Group;
-use crate::bench::measured::{Measured, budget};
+use crate::bench::measured::budget;
 use crate::bench::sample::Budget;
 use crate::failure::Failure;
 use std::sync::Arc;
@@ -25,10 +25,10 @@ use tsumugi_core::wait::Futex;
 
 pub const GROUP: Group = Group { name: "wake", rows: &["first_after_sleep", "futex_wake"] };
 
-pub fn measure(bench: &RmaBench<'_>, bed: &mut TestBed) -> Result<Vec<Measured>, Failure> {
+pub fn measure(bench: &RmaBench<'_>, bed: &mut TestBed) -> Result<(), Failure> {
     let wanted: Vec<_> = GROUP.rows.iter().filter(|name| bench.wants(name)).collect();
-    let Some(first) = wanted.first() else { return Ok(Vec::new()) };
-    bench.progress.stage(first, 1);
+    let Some(first) = wanted.first() else { return Ok(()) };
+    bench.rows.progress.stage(first, 1);
     let rounds = match budget(bench.measure) {
         Budget::Time(time) => (time.as_micros() / NAP.as_micros() / 2).max(10) as u64,
         Budget::Operations(operations) => operations.min(ROUNDS_MAX),
@@ -55,7 +55,7 @@ pub fn measure(bench: &RmaBench<'_>, bed: &mut TestBed) -> Result<Vec<Measured>,
     let params = format!("nap_us={}", NAP.as_micros());
     let rows = GROUP.rows.iter().zip(timed.value.clone()).filter(|(name, _)| bench.wants(name));
     let rows = rows.filter_map(|(name, mut samples)| timed.row(name, &params, &mut samples));
-    Ok(vec![Measured { rows: rows.collect(), over: None }])
+    bench.rows.write(rows)
 }
 
 /// A thread that sleeps on a word, and counts its wakes.

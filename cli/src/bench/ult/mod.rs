@@ -20,9 +20,8 @@ mod grid;
 use self::cell::SystemResult;
 use super::catalogue::{Group, chosen};
 use super::line::trip_ns;
-use super::output::keep;
 use super::row::Row as Line;
-use super::table;
+use super::row_writer::RowWriter;
 use crate::args::UltArgs;
 use crate::failure::Failure;
 use crate::progress::ProgressLine;
@@ -43,7 +42,7 @@ pub const CATALOGUE: &[Group] = &[
     Group { name: "memory", rows: &["bytes_per_ult"] },
 ];
 
-/// Measures, and returns the tables.
+/// Measures; returns the comparisons.
 pub fn measure(args: &UltArgs, peers: &[System]) -> Result<String, Failure> {
     let systems: Vec<&'static System> =
         [bare::SYSTEM, ults::SYSTEM].iter().chain(peers).map(|&system| leaked(system)).collect();
@@ -53,17 +52,17 @@ pub fn measure(args: &UltArgs, peers: &[System]) -> Result<String, Failure> {
     let names = chosen(args.only.as_deref(), CATALOGUE)?;
     let cpus = affinity::allowed()
         .map_err(|error| Failure::Failed(format!("the cpuset cannot be read: {error}")))?;
-    let progress = ProgressLine::new();
+    let writer = RowWriter::new(args.json.as_deref(), args.csv.as_deref())?;
     let mut cells = Vec::new();
     for row in ROWS.iter().filter(|row| names.contains(&row.name)) {
-        cells.extend(measure_row(row, &systems, &cpus, args, &progress)?);
+        let measured = measure_row(row, &systems, &cpus, args, &writer.progress)?;
+        let lines = measured.iter().filter_map(|cell| cell.outcome.as_ref().ok()).flatten();
+        writer.write(lines.cloned())?;
+        cells.extend(measured);
     }
-    drop(progress);
-    let lines: Vec<Line> =
-        cells.iter().filter_map(|cell| cell.outcome.as_ref().ok()).flatten().cloned().collect();
-    keep(&lines, args.json.as_deref(), args.csv.as_deref())?;
+    let lines = writer.end()?;
     let grid = if peers.is_empty() { grid::failures(&cells) } else { grid::grid(&cells, &systems) };
-    Ok(table::table(&lines) + &grid + &bars::bars(&lines))
+    Ok(grid + &bars::bars(&lines))
 }
 
 /// Measures a row of all systems by turns.

@@ -38,6 +38,11 @@ impl Collective {
         Self { plan, stage: 0, round: 0, index: 0, pending: 0, lost: None }
     }
 
+    /// The name of the plan, for reports.
+    pub const fn name(&self) -> &'static str {
+        self.plan.name()
+    }
+
     /// Bytes of the scratch buffer.
     pub const fn scratch_bytes(&self) -> usize {
         self.plan.scratch_bytes()

@@ -77,6 +77,7 @@ pub enum AllgatherDesign {
 pub struct CollPlan {
     stages: Vec<Stage, STAGES_MAX>,
     scratch_bytes: usize,
+    name: Option<&'static str>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -102,6 +103,19 @@ impl CollMember {
 }
 
 impl CollPlan {
+    /// Gives the plan a name for reports, such as `in gather`.
+    pub const fn set_name(&mut self, name: &'static str) {
+        self.name = Some(name);
+    }
+
+    /// The name, for reports.
+    pub const fn name(&self) -> &'static str {
+        match self.name {
+            Some(name) => name,
+            None => "in collective",
+        }
+    }
+
     /// Bytes of the scratch buffer.
     pub const fn scratch_bytes(&self) -> usize {
         self.scratch_bytes

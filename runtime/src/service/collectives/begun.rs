@@ -1,172 +1,388 @@
-//! A collective that has begun, and that the rank's threads drive.
+//! A collective in flight, which owns its buffers and which the rank's threads drive.
+//!
+//! ```text
+//!  slot of the host table ◄── begin: reserves it, then takes a record
+//!    │ owns the buffers, the operation and the result
+//!    ▼
+//!  record: workers and the helper move its schedule ──► the end: the result goes into the
+//!          slot, the slot ends ──► ticket, waker or callback; the record is used again
+//! ```
+//!
+//! A collective that is dropped in flight goes on to its end, because the other members wait
+//! for this rank.
 
-use super::buffers::{CollBuffers, CombineFn};
+use super::buffers::{CollBuffers, CollScratch};
 use super::exchange::Exchange;
 use super::group::GroupHandle;
-use super::service::Driven;
+use super::service::{Collectives, ended_error};
+use crate::block_pool::PoolBox;
+use crate::engine_call::hint;
 use crate::error::Error;
 use crate::panic;
-use std::any::Any;
 use std::fmt;
+use std::mem::ManuallyDrop;
 use std::pin::Pin;
+use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
-use tsumugi_core::coll::schedule::{Block, CollPlan, CollTables};
-use tsumugi_core::wait::{Reason, Wait, Waker};
+use std::task::{Context, Poll, ready};
+use tsumugi_core::coll::schedule::{CollPlan, CollTables, CombineOrder};
+use tsumugi_core::completion::{OnEnd, Ticket, Why};
+use tsumugi_core::mem::AddrError;
+use tsumugi_core::sync::{AtomicBool, Ordering};
+use tsumugi_core::tag::Tag;
+use tsumugi_core::wait::{Reason, Wait};
 use tsumugi_ult::Here;
 
-/// A collective under way. Dropped early, it goes on to its end, because the other
-/// members wait for this rank.
+/// What a collective in flight owns: its buffers, and its operation.
+pub trait CollOwner: Send + 'static {
+    /// What the caller gets back at the end.
+    type Output: Send + 'static;
+
+    /// Combines elements: see [`CombineFn`](super::CombineFn). Not called by collectives
+    /// without an operation.
+    fn combine(&self, from: *const u8, into: *mut u8, bytes: usize, order: CombineOrder);
+
+    /// What the caller gets back.
+    fn output(self) -> Self::Output;
+}
+
+/// A collective that has not begun.
+#[derive(Debug)]
+pub struct CollCall {
+    /// The steps of this member.
+    pub plan: CollPlan,
+    /// The memory that the steps need, and their tables of blocks.
+    pub scratch: CollScratch,
+    /// What this rank contributes.
+    pub input: *const u8,
+    /// The place of the result; may be the input.
+    pub output: *mut u8,
+    /// Whether the collective has an operation.
+    pub combines: bool,
+}
+
+/// The state of a collective that has begun.
+#[derive(Debug)]
+pub enum CollBegun<'a, P: CollOwner> {
+    /// It has ended inside the call.
+    Ended(Result<P::Output, Error>),
+    /// It is in flight.
+    InFlight(CollInFlight<'a, P>),
+}
+
+/// A collective in flight. If it is dropped, it goes on to its end, and its result is lost.
 #[must_use = "a collective that fails says so by its result"]
-pub struct StartedCollective(Arc<Shared>);
-
-/// What a collective under way owns.
-pub struct Parts {
-    /// Keeps the buffers.
-    pub kept: Box<dyn Any + Send>,
-    /// The operation.
-    pub combine: Option<Box<CombineFn<'static>>>,
-    /// The blocks of the input and of the output, if their lengths differ.
-    pub blocks: [Box<[Block]>; 2],
+pub struct CollInFlight<'a, P: CollOwner> {
+    group: &'a GroupHandle,
+    ticket: Ticket<'a, PoolBox<OwnedCollective<P>>>,
 }
 
-struct Shared {
-    group: GroupHandle,
+/// What the slot of a collective in flight owns.
+struct OwnedCollective<P> {
+    end: CollEnd,
+    parts: ManuallyDrop<P>,
+}
+
+/// How a collective has ended.
+#[derive(Default)]
+struct CollEnd {
+    result: Option<Result<(), Error>>,
+    /// Messages in progress may still use the buffers, which are never freed then.
+    leaks: bool,
+}
+
+/// A collective with a callback; lies in its slot.
+struct ThenCollective<P, F>(PoolBox<(OwnedCollective<P>, F)>);
+
+/// A collective under way, as the threads that move it see it.
+pub(super) struct CollRecord {
     work: Mutex<Driving>,
-    end: Mutex<End>,
+    has_ended: AtomicBool,
 }
 
-/// What the thread that moves the collective uses.
+/// What the thread that moves a collective uses.
 struct Driving {
+    /// `None`: no collective is under way.
+    group: Option<GroupHandle>,
     exchange: Exchange,
     buffers: CollBuffers,
-    parts: Option<Parts>,
+    scratch: CollScratch,
+    combine: Option<ErasedCombine>,
+    tag: Tag,
+    end: NonNull<CollEnd>,
 }
 
-// SAFETY: the pointers are to memory that `parts` keeps, which any thread may use.
+// SAFETY: the pointers are to memory that the operation's slot owns until the operation is
+// completed, which happens once, by a thread that has the lock; any thread may use it.
 unsafe impl Send for Driving {}
 
-impl fmt::Debug for Parts {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Parts")
-    }
+/// The operation of an owner of any type.
+#[derive(Clone, Copy)]
+struct ErasedCombine {
+    run: unsafe fn(*const (), *const u8, *mut u8, usize, CombineOrder),
+    parts: *const (),
 }
 
-#[derive(Default)]
-struct End {
-    result: Option<Result<(), Error>>,
-    has_ended: bool,
-    kept: Option<Box<dyn Any + Send>>,
-    sleeper: Option<Waker>,
-    task: Option<std::task::Waker>,
-}
+// SAFETY: the owner is `Send`, and only the thread with the lock of the record uses it.
+unsafe impl Send for ErasedCombine {}
+// SAFETY: the same.
+unsafe impl Sync for ErasedCombine {}
 
 impl GroupHandle {
-    /// Begins a collective.
+    /// Begins a collective that owns `parts`. Never waits.
     ///
     /// # Errors
     ///
-    /// [`Error::Coll`]: a rank of the job has died.
+    /// `parts`: as many operations are in flight as the rank has room for, and nothing
+    /// happened. Other errors are the end of the collective.
     ///
     /// # Safety
     ///
-    /// `parts` keeps the buffers, which have the bytes that the plan needs, where they
-    /// are, and no other code uses them until the collective has ended.
-    pub unsafe fn begin(
+    /// The buffers of `call` have the bytes that the plan needs, and stay where they are and
+    /// valid until `parts` is dropped or gives them back, however it is moved; no other code
+    /// uses them until then.
+    pub unsafe fn begin_owned<P: CollOwner>(
         &self,
-        plan: CollPlan,
-        buffers: CollBuffers,
-        parts: Parts,
-    ) -> Result<StartedCollective, Error> {
-        self.service().check()?;
-        let exchange = Exchange::new(plan, self.next());
-        let work = Driving { exchange, buffers, parts: Some(parts) };
-        let (work, end) = (Mutex::new(work), Mutex::default());
-        let shared = Arc::new(Shared { group: self.clone(), work, end });
-        shared.advance();
-        if !shared.has_ended() {
-            self.service().drive(shared.clone());
+        call: CollCall,
+        parts: P,
+    ) -> Result<CollBegun<'_, P>, (P, Why)> {
+        if let Err(error) = self.service().check() {
+            return Ok(CollBegun::Ended(Err(error)));
         }
-        Ok(StartedCollective(shared))
+        let tables = self.service().messages().host().tables();
+        let back = |owned: OwnedCollective<P>| (owned.into_parts(), Why::NoTag);
+        // SAFETY: the box is in a slot beside the pool, or in a ticket that borrows both.
+        let boxed = unsafe { tables.blocks().try_box(hint(), OwnedCollective::new(parts)) };
+        let boxed = boxed.map_err(back)?;
+        let owned = boxed.as_ptr();
+        let ticket = tables.completions().try_begin(hint(), boxed);
+        let ticket = ticket.map_err(|boxed| back(boxed.into_inner()))?;
+        // SAFETY: the box stays where it is until the operation is completed.
+        unsafe { self.start(call, ticket.tag(), owned) };
+        match ticket.try_finish() {
+            Ok(outcome) => Ok(CollBegun::Ended(outcome.buf.into_inner().output())),
+            Err(ticket) => Ok(CollBegun::InFlight(CollInFlight { group: self, ticket })),
+        }
+    }
+
+    /// Begins a collective that owns `parts`; `then` gets its end. Never waits.
+    ///
+    /// # Errors
+    ///
+    /// Both, as for [`begin_owned`](Self::begin_owned).
+    ///
+    /// # Safety
+    ///
+    /// As for [`begin_owned`](Self::begin_owned).
+    pub unsafe fn begin_owned_then<P, F>(
+        &self,
+        call: CollCall,
+        parts: P,
+        then: F,
+    ) -> Result<(), (P, F, Why)>
+    where
+        P: CollOwner,
+        F: FnOnce(Result<P::Output, Error>) + Send + 'static,
+    {
+        if let Err(error) = self.service().check() {
+            panic::call_back(|| then(Err(error)));
+            return Ok(());
+        }
+        let tables = self.service().messages().host().tables();
+        let back = |(owned, then): (OwnedCollective<P>, F)| (owned.into_parts(), then, Why::NoTag);
+        // SAFETY: the box is in a slot beside the pool, or with the thread that ends the
+        // collective, which keeps both.
+        let boxed = unsafe { tables.blocks().try_box(hint(), (OwnedCollective::new(parts), then)) };
+        let boxed = boxed.map_err(back)?;
+        // SAFETY: the box has such a pair.
+        let owned = unsafe { NonNull::new_unchecked(&raw mut (*boxed.as_ptr().as_ptr()).0) };
+        let tag = tables.completions().try_begin_owned(hint(), ThenCollective(boxed));
+        let tag = tag.map_err(|ThenCollective(boxed)| back(boxed.into_inner()))?;
+        // SAFETY: the box stays where it is until the operation is completed.
+        unsafe { self.start(call, tag, owned) };
+        Ok(())
+    }
+
+    /// Starts the collective of an operation.
+    ///
+    /// # Safety
+    ///
+    /// That of [`begin_owned`](Self::begin_owned); the operation with this tag is in flight,
+    /// and `owned` stays where it is until it is completed.
+    unsafe fn start<P: CollOwner>(
+        &self,
+        mut call: CollCall,
+        tag: Tag,
+        owned: NonNull<OwnedCollective<P>>,
+    ) {
+        let bytes = call.plan.scratch_bytes();
+        if bytes > 0 && !call.scratch.has_memory() {
+            call.scratch = self.take_scratch();
+        }
+        let scratch = call.scratch.bytes(bytes);
+        // SAFETY: `owned` is valid.
+        let (parts, end) = unsafe {
+            let owned = owned.as_ptr();
+            (&raw const (*owned).parts, NonNull::new_unchecked(&raw mut (*owned).end))
+        };
+        let combine = ErasedCombine { run: run_combine::<P>, parts: parts.cast() };
+        let record = self.service().take_record();
+        *record.work() = Driving {
+            group: Some(self.clone()),
+            exchange: Exchange::new(call.plan, self.next()),
+            buffers: CollBuffers { input: call.input, output: call.output, scratch },
+            scratch: call.scratch,
+            combine: call.combines.then_some(combine),
+            tag,
+            end,
+        };
+        record.advance();
+        if record.has_ended() {
+            self.service().keep_record(record);
+        } else {
+            self.service().drive(record);
+        }
     }
 }
 
-impl Shared {
-    /// Notes the end, and wakes the thread or task that waits for it.
-    fn finish(&self, result: Result<(), Error>, kept: Option<Box<dyn Any + Send>>) {
-        let mut end = self.end();
-        (end.result, end.has_ended, end.kept) = (Some(result), true, kept);
-        let (sleeper, task) = (end.sleeper.take(), end.task.take());
-        drop(end);
-        sleeper.into_iter().for_each(Waker::wake);
-        task.into_iter().for_each(std::task::Waker::wake);
-    }
+/// Calls the operation of the `P` at `parts`.
+///
+/// # Safety
+///
+/// `parts` points to a `P`, which no other thread uses now.
+unsafe fn run_combine<P: CollOwner>(
+    parts: *const (),
+    from: *const u8,
+    into: *mut u8,
+    bytes: usize,
+    order: CombineOrder,
+) {
+    // SAFETY: the caller's promise; `ManuallyDrop` has the layout of what it has.
+    unsafe { &*parts.cast::<P>() }.combine(from, into, bytes, order);
+}
 
-    fn end(&self) -> MutexGuard<'_, End> {
-        self.end.lock().unwrap_or_else(PoisonError::into_inner)
+impl ErasedCombine {
+    fn call(&self, from: *const u8, into: *mut u8, bytes: usize, order: CombineOrder) {
+        // SAFETY: the slot has the owner until the operation is completed, and the caller has
+        // the lock of the record.
+        unsafe { (self.run)(self.parts, from, into, bytes, order) }
     }
 }
 
-impl Driven for Shared {
-    fn advance(&self) -> bool {
-        let Ok(mut work) = self.work.try_lock() else { return false };
-        let Driving { exchange, buffers, parts: Some(parts) } = &mut *work else { return false };
+impl CollRecord {
+    /// A record without a collective.
+    pub(super) fn new() -> Self {
+        let idle = Driving {
+            group: None,
+            exchange: Exchange::new(CollPlan::default(), 0),
+            buffers: CollBuffers::NONE,
+            scratch: CollScratch::default(),
+            combine: None,
+            tag: Tag::NONE,
+            end: NonNull::dangling(),
+        };
+        Self { work: Mutex::new(idle), has_ended: AtomicBool::new(false) }
+    }
+
+    /// Makes a record without a collective ready for the next one.
+    pub(super) fn reset(&self) {
+        self.has_ended.store(false, Ordering::Relaxed);
+    }
+
+    fn work(&self) -> MutexGuard<'_, Driving> {
+        self.work.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the collective has ended.
+    pub(super) fn has_ended(&self) -> bool {
+        // Acquire: pairs with the Release in `finish`.
+        self.has_ended.load(Ordering::Acquire)
+    }
+
+    /// Moves the collective on; returns whether it has moved. Does nothing while another
+    /// thread moves it.
+    pub(super) fn advance(&self) -> bool {
+        let Ok(mut guard) = self.work.try_lock() else { return false };
+        let work = &mut *guard;
+        let Some(group) = &work.group else { return false };
         let mut any = false;
-        let result = loop {
+        let (result, leaks) = loop {
             let tables = CollTables {
-                sent: &parts.blocks[0],
-                received: &parts.blocks[1],
-                ..self.group.tables()
+                sent: &work.scratch.blocks[0],
+                received: &work.scratch.blocks[1],
+                ..group.tables()
             };
+            let combine = work.combine;
+            let combine = combine.map(|combine| move |a, b, c, d| combine.call(a, b, c, d));
+            let combine = combine.as_ref().map(|combine| combine as &super::CombineFn<'_>);
             let posted = panic::contain("the operation of a collective", || {
-                // SAFETY: the promise of `begin`.
-                unsafe { exchange.post(&self.group, &tables, buffers, parts.combine.as_deref()) }
+                // SAFETY: the promise of `begin_owned`.
+                unsafe { work.exchange.post(group, &tables, &work.buffers, combine) }
             });
             if posted.is_none() {
-                // The buffers stay: messages in progress may still use them.
-                std::mem::forget(work.parts.take());
-                drop(work);
-                self.finish(
-                    Err(Error::program("the operation of a collective has panicked")),
-                    None,
-                );
-                return true;
+                let error = Error::program("the operation of a collective has panicked");
+                break (Err(error), true);
             }
-            if let Some(result) = exchange.poll_done() {
-                break result;
+            if let Some(result) = work.exchange.poll_done() {
+                break (result, false);
             }
-            if !exchange.look(&self.group) {
+            if !work.exchange.look(group) {
                 return any;
             }
             any = true;
         };
-        let kept = work.parts.take().map(|parts| parts.kept);
-        drop(work);
-        self.finish(result, kept);
+        self.finish(guard, result, leaks);
         true
     }
 
-    fn has_ended(&self) -> bool {
-        self.end().has_ended
-    }
-}
-
-impl StartedCollective {
-    /// Whether the collective has ended; moves it on if it has not. Never waits.
-    pub fn is_done(&self) -> bool {
-        self.0.has_ended() || {
-            self.0.group.service().messages().work();
-            self.0.advance();
-            self.0.has_ended()
+    /// Ends the collective without the other members, at the end of the rank.
+    pub(super) fn abandon(&self) {
+        let work = self.work();
+        if work.group.is_some() {
+            // Messages in progress may still use the buffers.
+            self.finish(work, Err(ended_error()), true);
         }
     }
 
-    /// Waits for the end, and returns the result and what was kept. Blocking.
+    /// Puts the result into the slot, and completes the operation.
+    fn finish(&self, mut work: MutexGuard<'_, Driving>, result: Result<(), Error>, leaks: bool) {
+        let group = work.group.take().expect("the collective is under way");
+        let (tag, scratch) = (work.tag, std::mem::take(&mut work.scratch));
+        // SAFETY: the slot has the end until the operation is completed, below.
+        unsafe { work.end.write(CollEnd { result: Some(result), leaks }) };
+        drop(work);
+        // Release: a thread that sees it uses the record again.
+        self.has_ended.store(true, Ordering::Release);
+        match leaks {
+            true => std::mem::forget(scratch),
+            false => group.keep_scratch(scratch),
+        }
+        let tables = group.service().messages().host().tables();
+        tables.completions().complete(tag, Ok(0));
+    }
+
+    /// For what the collective waits, in a report.
+    pub(super) fn waits_for(&self) -> Option<Reason> {
+        let work = self.work.try_lock().ok()?;
+        work.exchange.waits_for(work.group.as_ref()?)
+    }
+}
+
+impl<P: CollOwner> CollInFlight<'_, P> {
+    /// Whether the collective has ended; moves it on if it has not. Never waits.
+    pub fn is_done(&self) -> bool {
+        self.ticket.is_done() || {
+            self.group.service().make_progress();
+            self.ticket.is_done()
+        }
+    }
+
+    /// Waits for the end. Blocking.
     ///
     /// # Errors
     ///
     /// Those of [`run`](GroupHandle::run).
-    pub fn wait(self) -> Result<Box<dyn Any + Send>, Error> {
+    pub fn wait(self) -> Result<P::Output, Error> {
         tsumugi_ult::assert_may_block("collective");
         for _ in 0..LOOKS {
             if self.is_done() {
@@ -174,54 +390,75 @@ impl StartedCollective {
             }
             Here.yield_now();
         }
-        while !self.0.has_ended() {
-            let shared = &self.0;
-            let mut publish = |waker| {
-                let mut end = shared.end();
-                if !end.has_ended {
-                    end.sleeper = Some(waker);
-                }
-                !end.has_ended
-            };
-            let reason = Reason { what: "collective", at: 0, wanted: 0 };
-            // SAFETY: the thread that ends the collective takes the waker and uses it.
-            unsafe { Here.sleep(reason, &mut publish) };
-        }
-        self.take()
+        self.ticket.wait(&Here).buf.into_inner().output()
     }
 
-    /// Takes the result of a collective that has ended.
-    fn take(&self) -> Result<Box<dyn Any + Send>, Error> {
-        let mut end = self.0.end();
-        let kept = end.kept.take();
-        end.result.take().expect("the result is taken once")?;
-        Ok(kept.expect("a collective keeps its buffers"))
+    /// Polls for the end, as a future.
+    pub fn poll_end(&mut self, context: &mut Context<'_>) -> Poll<Result<P::Output, Error>> {
+        if !self.ticket.is_done() {
+            self.group.service().make_progress();
+        }
+        let outcome = ready!(Pin::new(&mut self.ticket).poll(context));
+        Poll::Ready(outcome.buf.into_inner().output())
     }
 }
 
-impl Future for StartedCollective {
-    type Output = Result<Box<dyn Any + Send>, Error>;
+impl<P> OwnedCollective<P> {
+    fn new(parts: P) -> Self {
+        Self { end: CollEnd::default(), parts: ManuallyDrop::new(parts) }
+    }
 
-    /// # Panics
-    ///
-    /// If it is polled after it has completed.
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        if !self.is_done() {
-            let mut end = self.0.end();
-            if !end.has_ended {
-                end.task = Some(context.waker().clone());
-                return Poll::Pending;
-            }
+    /// The parts of a collective that has not begun, or whose buffers are free.
+    fn into_parts(self) -> P {
+        let mut this = ManuallyDrop::new(self);
+        // SAFETY: taken once, because `this` is not dropped.
+        unsafe { ManuallyDrop::take(&mut this.parts) }
+    }
+}
+
+impl<P: CollOwner> OwnedCollective<P> {
+    /// The result of a collective that has ended.
+    fn output(mut self) -> Result<P::Output, Error> {
+        self.end.result.take().expect("the collective has ended")?;
+        Ok(self.into_parts().output())
+    }
+}
+
+impl<P> Drop for OwnedCollective<P> {
+    fn drop(&mut self) {
+        if !self.end.leaks {
+            // SAFETY: not used again.
+            unsafe { ManuallyDrop::drop(&mut self.parts) };
         }
-        Poll::Ready(self.take())
+    }
+}
+
+impl<P, F> OnEnd for ThenCollective<P, F>
+where
+    P: CollOwner,
+    F: FnOnce(Result<P::Output, Error>) + Send + 'static,
+{
+    fn ended(self, _: Result<u64, AddrError>) {
+        let (owned, then) = self.0.into_inner();
+        let output = owned.output();
+        panic::call_back(|| then(output));
+    }
+}
+
+impl Collectives {
+    /// A record that has no collective.
+    fn take_record(&self) -> Arc<CollRecord> {
+        let record = self.idle_record().unwrap_or_else(|| Arc::new(CollRecord::new()));
+        record.reset();
+        record
     }
 }
 
 /// How often a waiter looks before it sleeps.
 const LOOKS: u32 = 16;
 
-impl fmt::Debug for StartedCollective {
+impl<P: CollOwner> fmt::Debug for CollInFlight<'_, P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "StartedCollective({:?})", self.0.group)
+        write!(f, "CollInFlight({:?})", self.group)
     }
 }

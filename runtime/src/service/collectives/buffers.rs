@@ -1,6 +1,6 @@
 //! The memory of one collective, and the operation that combines elements.
 
-use tsumugi_core::coll::schedule::{BufferSpan, CollBuffer, CombineOrder};
+use tsumugi_core::coll::schedule::{Block, BufferSpan, CollBuffer, CombineOrder};
 
 /// The buffers of one rank's part in a collective.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +21,28 @@ pub type CombineFn<'a> = dyn Fn(*const u8, *mut u8, usize, CombineOrder) + Send 
 
 /// The operation of a collective, for those that have one.
 pub type Combine<'a> = Option<&'a CombineFn<'a>>;
+
+/// Memory of one collective that its group keeps for the next one.
+#[derive(Debug, Default)]
+pub struct CollScratch {
+    words: Vec<u128>,
+    /// The blocks of the input and of the output, if their lengths differ.
+    pub blocks: [Vec<Block>; 2],
+}
+
+impl CollScratch {
+    /// Whether it has memory.
+    pub fn has_memory(&self) -> bool {
+        self.words.capacity() > 0 || self.blocks.iter().any(|blocks| blocks.capacity() > 0)
+    }
+
+    /// A scratch buffer of so many bytes, whose content is undefined.
+    pub(super) fn bytes(&mut self, bytes: usize) -> *mut u8 {
+        self.words.clear();
+        self.words.reserve_exact(bytes.div_ceil(size_of::<u128>()));
+        self.words.as_mut_ptr().cast()
+    }
+}
 
 impl CollBuffers {
     /// No bytes.

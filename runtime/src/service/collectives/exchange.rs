@@ -8,6 +8,7 @@ use crate::service::messages::{Source, Tags, Under, pattern};
 use tsumugi_core::coll::CollError;
 use tsumugi_core::coll::schedule::{BufferSpan, CollPlan, CollStep, CollTables, Collective};
 use tsumugi_core::msg::Label;
+use tsumugi_core::wait::Reason;
 
 /// A collective of one rank, with its messages under way.
 pub(super) struct Exchange {
@@ -20,6 +21,8 @@ pub(super) struct Exchange {
 #[derive(Clone, Copy)]
 struct Transfer {
     under: Under,
+    /// The other member.
+    member: u32,
     /// Bytes that a receive expects; `None`: a send.
     expected: Option<usize>,
 }
@@ -82,7 +85,7 @@ impl Exchange {
         // SAFETY: the caller's promise.
         let under = unsafe { messages.begin_send(rank, label, at, span.len) };
         match under {
-            Ok(under) => self.begun(group, Transfer { under, expected: None }),
+            Ok(under) => self.begun(group, Transfer { under, member: to, expected: None }),
             Err(error) => self.failed(group, error),
         }
     }
@@ -107,7 +110,7 @@ impl Exchange {
                 if !under.has_ended_at_once() {
                     group.service().watch(under);
                 }
-                self.begun(group, Transfer { under, expected: Some(span.len) });
+                self.begun(group, Transfer { under, member: from, expected: Some(span.len) });
             }
             Err(error) => self.failed(group, error),
         }
@@ -125,7 +128,8 @@ impl Exchange {
     /// Takes the result of a message; waits for it if it has not ended.
     fn end(&mut self, group: &GroupHandle, transfer: Transfer) {
         let service = group.service();
-        let result = service.messages().finish(transfer.under);
+        let reason = || self.reason(group, transfer.member);
+        let result = service.messages().finish_because(transfer.under, reason);
         if transfer.expected.is_some() && !transfer.under.has_ended_at_once() {
             service.unwatch(transfer.under);
         }
@@ -163,6 +167,21 @@ impl Exchange {
                 group.service().messages().cancel(transfer.under);
             }
         }
+    }
+
+    /// For what a caller waits, in a report: the collective, and the rank of the message.
+    fn reason(&self, group: &GroupHandle, member: u32) -> Reason {
+        let group_number = group.report_number().map_or(0, |number| u64::from(number) << 32);
+        let wanted = u64::from(group.rank_of(member).0) + 1;
+        Reason { what: self.machine.name(), at: group_number | u64::from(self.tag), wanted }
+    }
+
+    /// For what the collective waits, in a report, if it waits for a message.
+    pub(super) fn waits_for(&self, group: &GroupHandle) -> Option<Reason> {
+        // A receive, if there is one: a send ends when the other rank has arrived, too.
+        let receive = self.under.iter().find(|transfer| transfer.expected.is_some());
+        let first = receive.or(self.under.first())?;
+        Some(self.reason(group, first.member))
     }
 
     /// Waits for the first message under way.

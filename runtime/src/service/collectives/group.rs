@@ -1,5 +1,6 @@
 //! A group of ranks, as one of its members sees it.
 
+use super::buffers::CollScratch;
 use super::contexts::WORLD;
 use super::service::Collectives;
 use crate::error::Error;
@@ -24,8 +25,8 @@ struct GroupShared {
     /// The number of the next collective.
     next: AtomicU32,
     nodes: OnceLock<Option<GroupNodes>>,
-    /// The scratch buffer of the last collective, for the next one.
-    scratch: Mutex<Vec<u128>>,
+    /// The scratch memory of collectives that have ended, for the next ones.
+    scratch: Mutex<Vec<CollScratch>>,
 }
 
 /// The nodes of a group that lies on several of them.
@@ -161,6 +162,11 @@ impl GroupHandle {
         Some(GroupNodes { view, of: of.into(), neighbours, leaders: leaders.into() })
     }
 
+    /// Moves messages and collectives of the rank on. Never waits.
+    pub fn make_progress(&self) {
+        self.0.service.make_progress();
+    }
+
     pub(super) fn service(&self) -> &Arc<Collectives> {
         &self.0.service
     }
@@ -169,14 +175,30 @@ impl GroupHandle {
         self.0.context
     }
 
+    /// The number of the group in reports; `None`: the group of all ranks.
+    pub(super) fn report_number(&self) -> Option<u16> {
+        (self.0.context != WORLD).then_some(self.0.context)
+    }
+
     /// The number of a collective that begins: the same at all members, because all
     /// begin their collectives in one order.
     pub(super) fn next(&self) -> u32 {
         self.0.next.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// The scratch buffer of the last collective, for the next one.
-    pub(super) fn scratch(&self) -> MutexGuard<'_, Vec<u128>> {
+    /// Takes scratch memory, of a collective that has ended if there is one.
+    pub fn take_scratch(&self) -> CollScratch {
+        self.scratch().pop().unwrap_or_default()
+    }
+
+    /// Keeps scratch memory for the next collective, if it is any.
+    pub fn keep_scratch(&self, scratch: CollScratch) {
+        if scratch.has_memory() {
+            self.scratch().push(scratch);
+        }
+    }
+
+    fn scratch(&self) -> MutexGuard<'_, Vec<CollScratch>> {
         self.0.scratch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

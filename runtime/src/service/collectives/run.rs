@@ -56,18 +56,16 @@ impl GroupHandle {
         combine: Combine<'_>,
     ) -> Result<(), Error> {
         let bytes = plan.scratch_bytes();
-        let mut scratch = match bytes {
-            0 => Vec::new(),
-            _ => std::mem::take(&mut *self.scratch()),
-        };
-        scratch.clear();
-        scratch.reserve_exact(bytes.div_ceil(size_of::<u128>()));
-        let buffers = CollBuffers { input, output, scratch: scratch.as_mut_ptr().cast() };
-        // SAFETY: the caller's promise; the vector has room for so many bytes.
-        let result = unsafe { self.run(plan, tables, &buffers, combine) };
-        if bytes > 0 {
-            *self.scratch() = scratch;
+        if bytes == 0 {
+            let buffers = CollBuffers { input, output, ..CollBuffers::NONE };
+            // SAFETY: the caller's promise; the plan needs no scratch buffer.
+            return unsafe { self.run(plan, tables, &buffers, combine) };
         }
+        let mut scratch = self.take_scratch();
+        let buffers = CollBuffers { input, output, scratch: scratch.bytes(bytes) };
+        // SAFETY: the caller's promise; the scratch buffer has so many bytes.
+        let result = unsafe { self.run(plan, tables, &buffers, combine) };
+        self.keep_scratch(scratch);
         result
     }
 

@@ -1,6 +1,7 @@
 //! The service: moves the collectives that have begun without a waiting caller, and
 //! follows deaths.
 
+use super::begun::CollRecord;
 use super::broken::BrokenGroups;
 use super::contexts::ContextTable;
 use crate::death::DeathWatch;
@@ -13,6 +14,7 @@ use std::time::Duration;
 use tsumugi_core::coll::CollError;
 use tsumugi_core::mem::{AddrError, Rank};
 use tsumugi_core::sync::{AtomicUsize, Ordering};
+use tsumugi_core::wait::Reason;
 use tsumugi_pvas::Member;
 use tsumugi_ult::SystemFutex;
 
@@ -23,19 +25,19 @@ pub struct Collectives {
     deaths: DeathWatch,
     broken: Mutex<BrokenGroups>,
     contexts: Mutex<ContextTable>,
-    /// Collectives that have begun and are driven from here, and how many there are.
-    running: Mutex<Vec<Arc<dyn Driven>>>,
+    records: Mutex<Records>,
+    /// The number of collectives under way.
     running_count: AtomicUsize,
 }
 
-/// A collective that moves without a waiting caller.
-pub(super) trait Driven: Send + Sync {
-    /// Moves it on; returns whether it has moved. Does nothing while another thread
-    /// moves it.
-    fn advance(&self) -> bool;
-
-    /// Whether it has ended.
-    fn has_ended(&self) -> bool;
+/// The collectives that have begun and are driven from here.
+#[derive(Default)]
+struct Records {
+    running: Vec<Arc<CollRecord>>,
+    /// Records of collectives that have ended, for the next ones.
+    idle: Vec<Arc<CollRecord>>,
+    /// The rank has ended.
+    is_closed: bool,
 }
 
 impl Collectives {
@@ -46,7 +48,7 @@ impl Collectives {
             deaths: DeathWatch::default(),
             broken: Mutex::default(),
             contexts: Mutex::new(ContextTable::new()),
-            running: Mutex::default(),
+            records: Mutex::default(),
             running_count: AtomicUsize::new(0),
         }
     }
@@ -94,18 +96,55 @@ impl Collectives {
     }
 
     /// Drives a collective until it has ended.
-    pub(super) fn drive(&self, collective: Arc<dyn Driven>) {
-        let mut running = self.running();
-        running.push(collective);
+    pub(super) fn drive(&self, collective: Arc<CollRecord>) {
+        let mut records = self.records();
+        if records.is_closed {
+            drop(records);
+            collective.abandon();
+            return;
+        }
+        records.running.push(collective);
         // SeqCst: a thread that then looks for work before it sleeps sees it.
-        self.running_count.store(running.len(), Ordering::SeqCst);
-        drop(running);
+        self.running_count.store(records.running.len(), Ordering::SeqCst);
+        drop(records);
         // If all workers compute, only the helper looks after it.
         self.member.control().bells().ring_helped(&SystemFutex, || ());
     }
 
-    fn running(&self) -> MutexGuard<'_, Vec<Arc<dyn Driven>>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    /// A record of a collective that has ended. A thread that was about to move that one
+    /// may move the next one in its place.
+    pub(super) fn idle_record(&self) -> Option<Arc<CollRecord>> {
+        self.records().idle.pop()
+    }
+
+    /// Keeps a record for the next collective.
+    pub(super) fn keep_record(&self, record: Arc<CollRecord>) {
+        self.records().idle.push(record);
+    }
+
+    /// Moves messages and collectives on, for a caller that looks for the end of one.
+    pub(super) fn make_progress(&self) {
+        self.messages.make_progress();
+        if self.has_running() {
+            self.advance();
+        }
+    }
+
+    /// For what each collective that has begun waits.
+    pub(crate) fn each_waiting(&self, mut tell: impl FnMut(Reason)) {
+        let mut index = 0;
+        while let Some(one) = self.running(index) {
+            one.waits_for().map(&mut tell);
+            index += 1;
+        }
+    }
+
+    fn records(&self) -> MutexGuard<'_, Records> {
+        self.records.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn running(&self, index: usize) -> Option<Arc<CollRecord>> {
+        self.records().running.get(index).cloned()
     }
 
     fn has_running(&self) -> bool {
@@ -115,14 +154,14 @@ impl Collectives {
     /// Moves all collectives that are driven from here.
     fn advance(&self) -> bool {
         let (mut any, mut index) = (false, 0);
-        loop {
-            // No lock is held while one moves.
-            let Some(one) = self.running().get(index).cloned() else { break };
+        // No lock is held while one moves.
+        while let Some(one) = self.running(index) {
             any |= one.advance();
             index += 1;
         }
-        let mut running = self.running();
-        running.retain(|one| !one.has_ended());
+        let mut records = self.records();
+        let Records { running, idle, .. } = &mut *records;
+        idle.extend(running.extract_if(.., |one| one.has_ended()));
         self.running_count.store(running.len(), Ordering::SeqCst);
         any
     }
@@ -178,17 +217,25 @@ impl Service for Collectives {
         self.has_running().then_some(HELPER_LOOK)
     }
 
+    /// Ends what has not ended, with an error.
     fn close(&self) {
-        // Messages in progress may still use the buffers of what has not ended.
-        let left = std::mem::take(&mut *self.running());
+        let mut records = self.records();
+        records.is_closed = true;
+        let left = std::mem::take(&mut records.running);
         self.running_count.store(0, Ordering::SeqCst);
-        left.into_iter().for_each(std::mem::forget);
+        drop(records);
+        left.iter().for_each(|one| one.abandon());
     }
 }
 
 /// The error of a collective after a death.
 pub(super) const fn lost_error(rank: Rank) -> Error {
     Error::Coll(CollError::Addr(AddrError::PeerLost { rank }))
+}
+
+/// The error of a collective that the rank has not ended before its own end.
+pub(super) const fn ended_error() -> Error {
+    Error::Coll(CollError::Addr(AddrError::Ended))
 }
 
 impl fmt::Debug for Collectives {

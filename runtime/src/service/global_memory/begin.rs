@@ -11,6 +11,7 @@ use std::task::{Context, Poll};
 use tsumugi_core::completion::{OnEnd, Why};
 use tsumugi_core::mem::{AddrError, Rank};
 use tsumugi_core::sync::UnsafeCell;
+use tsumugi_core::tag::Tag;
 use tsumugi_core::wait::{Reason, Wait};
 use tsumugi_gas::address::GlobalAddr;
 use tsumugi_gas::cache::{Miss, TableWanted};
@@ -104,6 +105,46 @@ impl GlobalDriver {
     where
         F: FnOnce(AccessOutcome) + Send + 'static,
     {
+        let tag = self.reserve(at, then)?;
+        self.end_by(at, tag);
+        Ok(())
+    }
+
+    /// Begins an operation whose end calls `then` with its result. Never waits.
+    ///
+    /// # Errors
+    ///
+    /// `then`: there is no room, and nothing happened.
+    pub fn try_begin_then<F>(
+        self: &Arc<Self>,
+        request: GlobalRequest,
+        then: F,
+    ) -> Result<(), (F, Why)>
+    where
+        F: FnOnce(AccessOutcome) + Send + 'static,
+    {
+        let tag = self.reserve(u32::MAX, then)?;
+        let table = self.host.tables().completions();
+        match self.try_begin(Some(request), After::Nothing, None) {
+            Ok((_, at)) => {
+                // SAFETY: the slot has such a callback, and no other thread knows the tag.
+                unsafe { table.buffer_of::<Boxed<F>>(tag).as_mut() }.0.at = at;
+                self.end_by(at, tag);
+                Ok(())
+            }
+            Err(_) => {
+                // SAFETY: the slot has such a callback, and no operation refers to the tag.
+                let Boxed(boxed) = unsafe { table.retract_owned::<Boxed<F>>(tag) };
+                Err((boxed.into_inner().then, Why::NoTag))
+            }
+        }
+    }
+
+    /// Reserves a slot for the callback of the operation with this place.
+    fn reserve<F>(self: &Arc<Self>, at: u32, then: F) -> Result<Tag, (F, Why)>
+    where
+        F: FnOnce(AccessOutcome) + Send + 'static,
+    {
         let tables = self.host.tables();
         let ends = ThenOperation { driver: self.clone(), at, then };
         // SAFETY: the box is in a slot beside the pool, or with the thread that ends the
@@ -111,7 +152,11 @@ impl GlobalDriver {
         let boxed = unsafe { tables.blocks().try_box(hint(), ends) };
         let boxed = boxed.map_err(|ends| (ends.then, Why::NoTag))?;
         let tag = tables.completions().try_begin_owned(hint(), Boxed(boxed));
-        let tag = tag.map_err(|Boxed(boxed)| (boxed.into_inner().then, Why::NoTag))?;
+        tag.map_err(|Boxed(boxed)| (boxed.into_inner().then, Why::NoTag))
+    }
+
+    /// Lets the end of the operation complete the tag.
+    fn end_by(&self, at: u32, tag: Tag) {
         let mut state = self.lock();
         drop(state.open.take_task(at));
         let place = &mut state.open.places[at as usize];
@@ -121,9 +166,8 @@ impl GlobalDriver {
         }
         drop(state);
         if has_ended {
-            tables.completions().complete(tag, Ok(0));
+            self.host.tables().completions().complete(tag, Ok(0));
         }
-        Ok(())
     }
 
     /// Drops an operation, so that its result is not kept.

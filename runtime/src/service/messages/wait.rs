@@ -26,6 +26,21 @@ impl Messages {
         }
     }
 
+    /// Does the same for a message that is a part of something else, which `reason` names in
+    /// reports.
+    #[inline]
+    pub(crate) fn finish_because(
+        &self,
+        under: Under,
+        reason: impl FnOnce() -> Reason,
+    ) -> Result<Received, MessageError> {
+        let Under::Way(request, room) = under else { return self.finish(under) };
+        match self.take_whole(request) {
+            Some(whole) => Ok(whole.received()),
+            None => self.end_of_any(request, room, Some(&reason())),
+        }
+    }
+
     /// Does the same for a message with a handle that has gone.
     pub fn finish_orphan(&self, under: Under) -> Result<Received, MessageError> {
         if let Some(request) = under.request() {
@@ -38,10 +53,8 @@ impl Messages {
     #[inline(always)]
     pub(super) fn end_of(&self, request: RequestId, room: usize) -> Result<Received, MessageError> {
         match self.take_whole(request) {
-            Some(Whole { source, tag, more }) => {
-                Ok(Received { source, tag, bytes: more.get() - 1 })
-            }
-            None => self.end_of_any(request, room),
+            Some(whole) => Ok(whole.received()),
+            None => self.end_of_any(request, room, None),
         }
     }
 
@@ -55,14 +68,20 @@ impl Messages {
     }
 
     #[inline(never)]
-    fn end_of_any(&self, request: RequestId, room: usize) -> Result<Received, MessageError> {
+    fn end_of_any(
+        &self,
+        request: RequestId,
+        room: usize,
+        reason: Option<&Reason>,
+    ) -> Result<Received, MessageError> {
         let ended = self.lock().take(request);
-        received_of_ended(ended.unwrap_or_else(|| self.wait_for_end(request)), room)
+        received_of_ended(ended.unwrap_or_else(|| self.wait_for_end(request, reason)), room)
     }
 
     fn wait_for_end(
         &self,
         request: RequestId,
+        reason: Option<&Reason>,
     ) -> Result<msg::ReceivedMessage<Rank>, RequestError<Rank>> {
         let from = self.lock().machine.about(request).0;
         let mut leave = || self.leave(request);
@@ -70,7 +89,7 @@ impl Messages {
             if let Some(ended) = self.watch(from, |state| state.take(request), &mut leave) {
                 return ended;
             }
-            self.sleep_or_leave(std::iter::once(request), 1, &mut leave);
+            self.sleep_or_leave(std::iter::once(request), 1, reason, &mut leave);
             if let Some(ended) = self.lock().take(request) {
                 return ended;
             }
@@ -340,7 +359,7 @@ impl Messages {
     /// Sleeps until `count` of the requests have ended. If another thread sleeps for
     /// one of them, this only yields, because a request wakes one thread.
     fn sleep_for(&self, requests: impl Iterator<Item = RequestId> + Clone, count: usize) {
-        self.sleep_or_leave(requests, count, &mut || ());
+        self.sleep_or_leave(requests, count, None, &mut || ());
     }
 
     /// Does the same; `leave` runs if the sleeper is cut off by the end of its
@@ -349,6 +368,7 @@ impl Messages {
         &self,
         requests: impl Iterator<Item = RequestId> + Clone,
         count: usize,
+        because: Option<&Reason>,
         leave: &mut dyn FnMut(),
     ) {
         let waiting = UnsafeCell::new(WaitingRequest::default());
@@ -385,9 +405,10 @@ impl Messages {
             self.lock().unregister(requests.clone(), pointer);
             leave();
         };
+        let because = because.copied().unwrap_or_else(|| reason(peer, tag));
         // SAFETY: the last of the requests to end takes the waker out and uses it.
         // `leave` only takes locks, and no sleeper holds one of them.
-        unsafe { Here.sleep_or_leave(reason(peer, tag), &mut publish, &mut leave) };
+        unsafe { Here.sleep_or_leave(because, &mut publish, &mut leave) };
         if requests.clone().nth(count).is_some() {
             self.lock().unregister(requests.clone(), pointer);
         }
@@ -406,6 +427,13 @@ struct Whole {
     tag: u32,
     /// One more than its length.
     more: NonZero<usize>,
+}
+
+impl Whole {
+    #[inline(always)]
+    fn received(self) -> Received {
+        Received { source: self.source, tag: self.tag, bytes: self.more.get() - 1 }
+    }
 }
 
 #[inline(always)]

@@ -1,0 +1,214 @@
+//! The calls of a group: the lengths that each needs, and its plan. A blocking call and an
+//! operation as a value have the same plan.
+
+use super::handle::Group;
+use crate::Error;
+use tsumugi_core::coll::CollError;
+use tsumugi_core::coll::schedule::{
+    Block, Blocks, BufferSpan, CollBuffer, CollPlan, CollTables, CollThresholds, Elements,
+};
+use tsumugi_runtime::service::collectives::CollScratch;
+
+/// A collective, with its arguments except for the values.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum GroupCall<'c> {
+    Barrier,
+    Broadcast { root: u32 },
+    Reduce { root: u32 },
+    Allreduce,
+    Scan,
+    Exscan,
+    Gather { root: u32 },
+    GatherV { root: u32, counts: &'c [usize] },
+    Scatter { root: u32 },
+    ScatterV { root: u32, counts: &'c [usize] },
+    Allgather,
+    AllgatherV { counts: &'c [usize] },
+    Alltoall,
+    AlltoallV { sent: &'c [usize], received: &'c [usize] },
+    ReduceScatter,
+    ReduceScatterV { counts: &'c [usize] },
+}
+
+impl GroupCall<'_> {
+    /// The name in reports.
+    const fn name(&self) -> &'static str {
+        match self {
+            Self::Barrier => "in group barrier",
+            Self::Broadcast { .. } => "in broadcast",
+            Self::Reduce { .. } => "in reduce",
+            Self::Allreduce => "in allreduce",
+            Self::Scan => "in scan",
+            Self::Exscan => "in exscan",
+            Self::Gather { .. } => "in gather",
+            Self::GatherV { .. } => "in gather_v",
+            Self::Scatter { .. } => "in scatter",
+            Self::ScatterV { .. } => "in scatter_v",
+            Self::Allgather => "in allgather",
+            Self::AllgatherV { .. } => "in allgather_v",
+            Self::Alltoall => "in alltoall",
+            Self::AlltoallV { .. } => "in alltoall_v",
+            Self::ReduceScatter => "in reduce_scatter",
+            Self::ReduceScatterV { .. } => "in reduce_scatter_v",
+        }
+    }
+}
+
+/// The steps of a member, and the memory that they need; its tables of blocks are filled.
+#[derive(Debug)]
+pub(super) struct Planned {
+    pub(super) plan: CollPlan,
+    pub(super) scratch: CollScratch,
+}
+
+impl Group {
+    /// Plans a call with `elements` as this member's values, and with room for `room` values
+    /// of the result if that lies elsewhere.
+    ///
+    /// # Errors
+    ///
+    /// There is no such root, or a length does not fit: then this rank has taken no part.
+    #[inline]
+    pub(super) fn plan(
+        &self,
+        call: GroupCall<'_>,
+        elements: Elements,
+        room: usize,
+    ) -> Result<Planned, Error> {
+        let (handle, member, view) =
+            (self.handle(), self.handle().member(), || self.handle().view());
+        let (me, size) = (self.rank(), self.size() as usize);
+        let (len, total, bytes) = (elements.count, elements.total(), elements.bytes);
+        let mut scratch = CollScratch::default();
+        let plan = match call {
+            GroupCall::Barrier => THRESHOLDS.barrier(member, view()),
+            GroupCall::Broadcast { root } => {
+                THRESHOLDS.broadcast(member, view(), handle.root(root)?, total)
+            }
+            GroupCall::Reduce { root } => {
+                THRESHOLDS.reduce(member, view(), handle.root(root)?, elements)
+            }
+            GroupCall::Allreduce => THRESHOLDS.allreduce(member, view(), elements),
+            GroupCall::Scan => THRESHOLDS.scan(member, elements, false),
+            GroupCall::Exscan => THRESHOLDS.scan(member, elements, true),
+            GroupCall::Gather { root } => {
+                let root = handle.root(root)?.root;
+                if me == root {
+                    check_len(room, len * size)?;
+                }
+                THRESHOLDS.rooted(member, root, total, false, false)
+            }
+            GroupCall::GatherV { root, counts } => {
+                let root = handle.root(root)?.root;
+                if me == root {
+                    scratch = self.blocks([None, Some(counts)], bytes)?;
+                    check_len(len, counts[root as usize])?;
+                    check_len(room, counts.iter().sum())?;
+                }
+                let mut plan = CollPlan::default();
+                plan.rooted_flat(member, root, Blocks::Received, total, false, false);
+                plan
+            }
+            GroupCall::Scatter { root } => {
+                let root = handle.root(root)?.root;
+                if me == root {
+                    check_len(len, room * size)?;
+                }
+                THRESHOLDS.rooted(member, root, room * bytes, true, false)
+            }
+            GroupCall::ScatterV { root, counts } => {
+                let root = handle.root(root)?.root;
+                if me == root {
+                    scratch = self.blocks([Some(counts), None], bytes)?;
+                    check_len(room, counts[root as usize])?;
+                    check_len(len, counts.iter().sum())?;
+                }
+                let mut plan = CollPlan::default();
+                plan.rooted_flat(member, root, Blocks::Sent, room * bytes, true, false);
+                plan
+            }
+            GroupCall::Allgather => {
+                check_len(room, len * size)?;
+                let own = BufferSpan::first(CollBuffer::Input, total);
+                let (at, blocks) = (me as usize * total, Blocks::Even { bytes: total });
+                THRESHOLDS.allgather(member, own, at, room * bytes, blocks)
+            }
+            GroupCall::AllgatherV { counts } => {
+                scratch = self.blocks([None, Some(counts)], bytes)?;
+                check_len(len, counts[me as usize])?;
+                check_len(room, counts.iter().sum())?;
+                let own = BufferSpan::first(CollBuffer::Input, total);
+                let at = scratch.blocks[1][me as usize].at;
+                THRESHOLDS.allgather(member, own, at, room * bytes, Blocks::Received)
+            }
+            GroupCall::Alltoall => {
+                check_len(len, len / size * size)?;
+                check_len(room, len)?;
+                THRESHOLDS.alltoall(member, total / size)
+            }
+            GroupCall::AlltoallV { sent, received } => {
+                scratch = self.blocks([Some(sent), Some(received)], bytes)?;
+                check_len(len, sent.iter().sum())?;
+                check_len(room, received.iter().sum())?;
+                check_len(received[me as usize], sent[me as usize])?;
+                let mut plan = CollPlan::default();
+                plan.alltoall(member, Blocks::Sent, Blocks::Received);
+                plan
+            }
+            GroupCall::ReduceScatter => {
+                let own = len / size;
+                check_len(len, own * size)?;
+                check_len(room, own)?;
+                let block = own * bytes;
+                let (at, blocks) = (me as usize * block, Blocks::Even { bytes: block });
+                THRESHOLDS.reduce_scatter(member, elements, blocks, at..at + block)
+            }
+            GroupCall::ReduceScatterV { counts } => {
+                scratch = self.blocks([Some(counts), None], bytes)?;
+                check_len(len, counts.iter().sum())?;
+                check_len(room, counts[me as usize])?;
+                let Block { at, len, .. } = scratch.blocks[0][me as usize];
+                THRESHOLDS.reduce_scatter(member, elements, Blocks::Sent, at..at + len)
+            }
+        };
+        let mut planned = Planned { plan, scratch };
+        planned.plan.set_name(call.name());
+        Ok(planned)
+    }
+
+    /// Tables of blocks that follow each other, of values of `bytes` bytes.
+    ///
+    /// # Errors
+    ///
+    /// Counts are not as many as members.
+    fn blocks(&self, counts: [Option<&[usize]>; 2], bytes: usize) -> Result<CollScratch, Error> {
+        let size = self.size() as usize;
+        counts.iter().flatten().try_for_each(|counts| check_len(counts.len(), size))?;
+        let mut scratch = self.handle().take_scratch();
+        for (blocks, counts) in scratch.blocks.iter_mut().zip(counts) {
+            let counts = counts.unwrap_or(&[]);
+            blocks.clear();
+            blocks.resize(counts.len(), Block::default());
+            Block::fill(blocks, counts.iter().map(|count| count * bytes), None);
+        }
+        Ok(scratch)
+    }
+
+    /// The tables of a plan.
+    pub(super) fn tables<'s>(&'s self, scratch: &'s CollScratch) -> CollTables<'s> {
+        let [sent, received] = &scratch.blocks;
+        CollTables { sent, received, ..self.handle().tables() }
+    }
+}
+
+/// # Errors
+///
+/// [`CollError::WrongLength`], unless an argument has as many elements as it needs.
+pub(super) fn check_len(len: usize, needed: usize) -> Result<(), Error> {
+    match len == needed {
+        true => Ok(()),
+        false => Err(Error::Coll(CollError::WrongLength { len, needed })),
+    }
+}
+
+pub(super) const THRESHOLDS: CollThresholds = CollThresholds::DEFAULT;
