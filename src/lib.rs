@@ -46,7 +46,15 @@
 //! | [`ult::register`] | other schedulers: their tasks block on all of this |
 //! | package `tsumugi-capi` | the library for C programs: threads, jobs and global memory |
 //! | package `tsumugi-acp` | the calls of ACP, in the same library |
+//!
+//! | feature | |
+//! |---|---|
+//! | `bytemuck` (off) | `Pod`: types of other crates that are `bytemuck::Pod` cross between ranks |
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+#[cfg(feature = "bytemuck")]
+mod pod;
 pub mod config;
 mod knob;
 mod runtime;
@@ -85,6 +93,9 @@ pub use ledger::{Beside, InUse, Ledger, Table, Unit};
 pub use lock::{LockGuard, SharedLock};
 pub use memory::{Buffer, Exposed, MemoryOptions, Shared};
 pub use ops::Signal;
+#[cfg(feature = "bytemuck")]
+#[cfg_attr(docsrs, doc(cfg(feature = "bytemuck")))]
+pub use pod::Pod;
 pub use runtime::Runtime;
 pub use start::{Bootstrapped, run, run_ranks};
 pub use steal::{RankDeque, Stealer};

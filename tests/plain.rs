@@ -3,7 +3,8 @@
 #![forbid(unsafe_code)]
 
 use std::marker::PhantomData;
-use tsumugi::{Error, Plain, Rank, Source, Tags};
+use std::num::NonZeroU32;
+use tsumugi::{Error, Plain, Pod, Rank, Source, Tags};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Plain)]
 #[repr(C)]
@@ -91,4 +92,50 @@ fn the_derive_knows_all_forms_of_structs() {
     assert_eq!(plain::<Matrix<f32, 5>>(), 44);
     assert_eq!(plain::<Id<Named>>(), 8);
     assert_eq!(plain::<OfTheCore>(), 8);
+}
+
+#[test]
+fn types_that_are_pod_go_by_put_and_by_message() {
+    // In the place of a type of another crate: `Plain` is not implemented for it.
+    type Foreign = Option<NonZeroU32>;
+    let value = |number: u32| -> Foreign { NonZeroU32::new(number) };
+
+    #[derive(Clone, Copy, Debug, PartialEq, Plain)]
+    #[repr(C)]
+    struct Cell {
+        of: Pod<Foreign>,
+        at: [Pod<Foreign>; 2],
+    }
+
+    assert_eq!(size_of::<Pod<Foreign>>(), size_of::<Foreign>());
+    assert_eq!(Pod::wrap(&[] as &[Foreign]), []);
+    assert_eq!(Pod::wrap(&[(), ()]).len(), 2, "values without bytes are counted, too");
+
+    tsumugi::run_ranks(2, |rt| {
+        let own = rt.rank();
+        let other = Rank(1 - own.0);
+        let values = rt.share::<Pod<Foreign>>(4)?;
+        let mut sent = rt.buffer::<Pod<Foreign>>(2)?;
+        Pod::peel_mut(&mut sent).copy_from_slice(&[value(own.0), value(own.0 + 7)]);
+        rt.put_slice(values.at(other, 1), &sent)?;
+        rt.barrier()?;
+        let mut read = [None; 2];
+        rt.get_slice(values.at(own, 1), Pod::wrap_mut(&mut read))?;
+        assert_eq!(read, [value(other.0), value(other.0 + 7)]);
+        assert_eq!(rt.get(values.at(own, 2))?, Pod::from(read[1]));
+
+        let of = Pod(value(9));
+        let cell = Cell { of, at: [of; 2] };
+        let mut cells = [Cell { of: Pod(None), at: [Pod(None); 2] }];
+        let comm = rt.comm();
+        if own == Rank(0) {
+            comm.send(other, 1, &[cell])?;
+        } else {
+            comm.recv(Source::Is(other), Tags::Is(1), &mut cells)?;
+            assert_eq!(cells, [cell]);
+            assert_eq!(Pod::peel(&cells[0].at), [*of; 2]);
+        }
+        Ok::<_, Error>(())
+    })
+    .unwrap();
 }

@@ -182,6 +182,7 @@ fn code_of_addr<A>(error: &AddrError<A>) -> c_int {
         AddrError::OtherRank { .. } => TSUMUGI_ERROR_ELSEWHERE,
         AddrError::Unsupported { .. } | AddrError::OtherNode { .. } => TSUMUGI_ERROR_UNSUPPORTED,
         AddrError::Ended => TSUMUGI_ERROR_ENDED,
+        _ => TSUMUGI_ERROR_FAILED,
     }
 }
 
@@ -234,8 +235,8 @@ pub(super) fn of_error(error: &Error) -> c_int {
         Error::Call(CallError::PeerLost { .. }) => TSUMUGI_ERROR_LOST,
         Error::Call(CallError::Timeout) => TSUMUGI_ERROR_TIMED_OUT,
         Error::Call(CallError::UnknownHandler { .. }) => TSUMUGI_ERROR_HANDLER,
-        Error::Call(CallError::Failed | CallError::BadPayload) => TSUMUGI_ERROR_FAILED,
         Error::Call(CallError::Ended) => TSUMUGI_ERROR_ENDED,
+        Error::Call(_) => TSUMUGI_ERROR_FAILED,
         Error::Send(SendError::TooLong { .. }) | Error::LengthsDiffer { .. } => {
             TSUMUGI_ERROR_LENGTH
         }
@@ -278,6 +279,7 @@ pub(super) fn of_start(error: &StartError) -> c_int {
         StartError::Stacks(StackError::Map { .. }) => TSUMUGI_ERROR_MEMORY,
         StartError::Stacks(_) => TSUMUGI_ERROR_STACK,
         StartError::Thread(..) => TSUMUGI_ERROR_THREAD,
+        _ => TSUMUGI_ERROR_FAILED,
     }
 }
 
@@ -286,6 +288,7 @@ pub(super) fn of_spawn(error: SpawnError) -> c_int {
         SpawnError::NoScheduler => TSUMUGI_ERROR_NO_ULT,
         SpawnError::Worker { .. } => TSUMUGI_ERROR_WORKER,
         SpawnError::Stack { .. } => TSUMUGI_ERROR_STACK,
+        _ => TSUMUGI_ERROR_FAILED,
     }
 }
 

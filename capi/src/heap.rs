@@ -3,8 +3,8 @@
 use super::code::{code_of, of_access, of_error};
 use super::object::{Object, Places, end, given, job, live, make, refuse};
 use super::{
-    TSUMUGI_ADDR_NULL, TSUMUGI_ERROR_LENGTH, TSUMUGI_ERROR_MEMORY, TSUMUGI_ERROR_RANK,
-    TSUMUGI_ERROR_VALUE, remember, tsumugi_addr, tsumugi_job,
+    TSUMUGI_ADDR_NULL, TSUMUGI_ERROR_FAILED, TSUMUGI_ERROR_LENGTH, TSUMUGI_ERROR_MEMORY,
+    TSUMUGI_ERROR_RANK, TSUMUGI_ERROR_VALUE, remember, tsumugi_addr, tsumugi_job,
 };
 use std::ffi::c_int;
 use tsumugi::global::container::Store;
@@ -175,6 +175,7 @@ fn of_heap(error: HeapError) -> c_int {
         HeapError::NoBlock { .. } => TSUMUGI_ERROR_VALUE,
         HeapError::Access(AddrError::NoSuchRank { .. }) => TSUMUGI_ERROR_RANK,
         HeapError::Access(error) => return of_access(error),
+        _ => TSUMUGI_ERROR_FAILED,
     };
     remember(code, error)
 }

@@ -138,6 +138,7 @@ pub fn head_of(card: &[u8]) -> EndpointHead {
 
 /// Why the bootstrap failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum BootError {
     /// The card is longer than [`CARD_BYTES_MAX`].
     CardTooLong {

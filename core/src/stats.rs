@@ -22,6 +22,7 @@ use core::ops::{Add, AddAssign, Index, Sub};
 /// The events and times that are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(usize)]
+#[non_exhaustive]
 pub enum Counter {
     /// ULTs that this worker started.
     Spawned,

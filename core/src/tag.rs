@@ -108,6 +108,7 @@ pub struct TagTable<const SHARDS: usize> {
 
 /// Why a pool could not be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum TagPoolError {
     /// A pool has 1 to [`Tag::INDEX_MAX`] tags.
     Count {

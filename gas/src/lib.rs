@@ -32,7 +32,6 @@
 //! | module | what it is |
 //! |---|---|
 //! | [`address`] | global addresses: 64 bits that name a byte of any rank |
-//! | `error_code` | the 32-bit codes of address errors |
 //! | [`control`] | the memory that each rank provides for the protocols of all ranks |
 //! | [`table`] | the table of the regions that a rank has registered |
 //! | [`cache`] | copies of other ranks' tables |
@@ -59,7 +58,6 @@
 #![no_std]
 
 pub mod address;
-mod error_code;
 pub mod control;
 pub mod table;
 pub mod cache;

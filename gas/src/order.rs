@@ -58,6 +58,7 @@ pub enum After<'h> {
 
 /// Why an operation was not issued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Full {
     /// All places for operations are taken, by operations that are under way or
     /// wait.

@@ -41,6 +41,7 @@ pub struct Member {
 
 /// Why a process that was started as a rank cannot be one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum AttachError {
     /// The launcher sets all of its variables, and this variable is missing, or is not
     /// valid Unicode.

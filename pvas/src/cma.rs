@@ -18,6 +18,7 @@ use tsumugi_core::mem::LocalRank;
 
 /// Why bytes of another process were not copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CmaError {
     /// This process may not access the memory of the other process.
     Refused {

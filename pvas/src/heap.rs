@@ -48,6 +48,7 @@ struct Arena(*mut mi::mi_heap_t);
 
 /// Why a heap cannot be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum HeapError {
     /// The allocator accepts no more arenas in this process, or not this memory.
     Refused {

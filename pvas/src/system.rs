@@ -14,6 +14,7 @@ use std::fmt;
 
 /// A part of the system that is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SystemPart {
     /// The kernel.
     Linux,

@@ -10,6 +10,7 @@ use tsumugi_ult::SuspensionCheck;
 
 /// How operations between ranks of a node are carried out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Path {
     /// By loads and stores of the caller.
     #[default]
@@ -22,6 +23,7 @@ pub enum Path {
 
 /// The cores on which workers run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Bind {
     /// Each worker runs on a core of its own, among those that the process may use;
     /// if there are fewer cores than workers, the cores are assigned in turn. OS
@@ -89,6 +91,7 @@ pub struct NetworkConfig {
 
 /// How a rank notices events of the network while all its threads sleep or compute.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum NetworkSleep {
     /// The device wakes it.
     #[default]
@@ -103,6 +106,7 @@ pub enum NetworkSleep {
 
 /// The library for the network of a job on several nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum NetworkKind {
     /// libfabric.
     #[default]

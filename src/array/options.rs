@@ -29,6 +29,7 @@ pub struct ArrayOptions {
 
 /// How ranks find pages, and agree on which rank moves them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Directory {
     /// By remote reads, writes and atomics alone: no rank's processors work for the
     /// accesses of another rank. When a page moves, ranks that have only read it

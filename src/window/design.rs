@@ -4,6 +4,7 @@ use tsumugi_gas::lock::LockDesign;
 
 /// The design of a window's locks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Design {
     /// A lock for each target; a hold of all targets takes all of them.
     Each,

@@ -19,6 +19,7 @@ pub struct StackArea {
 
 /// Why a stack area cannot be made or used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum StackError {
     /// The system gave no memory, or refused to keep the range from forked children.
     Map {

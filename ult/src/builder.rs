@@ -53,6 +53,7 @@ pub enum Order {
 
 /// Why a ULT cannot be spawned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SpawnError {
     /// The caller is no ULT, and gave no scheduler.
     NoScheduler,

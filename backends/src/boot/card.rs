@@ -39,6 +39,7 @@ pub struct CardHead {
 
 /// Why bytes are no card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CardError {
     /// The bytes do not begin as a card.
     NotACard,

@@ -25,6 +25,7 @@ pub struct Boot {
 
 /// Why no way can be taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ChooseError {
     /// The variables of the environment are wrong.
     Env(EnvError),

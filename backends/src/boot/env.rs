@@ -22,6 +22,7 @@ use tsumugi_core::quantity;
 
 /// How ranks find each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum BootMethod {
     /// `tsumugi run` on this node has handed over everything.
     Launcher,
@@ -85,6 +86,7 @@ impl BootEnv {
 
 /// Why the environment is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum EnvError {
     /// Other variables of the same launcher are set, and this one is not; or
     /// `TSUMUGI_BOOT` selects a way that needs this variable.

@@ -4,6 +4,7 @@ use core::ffi::c_int;
 
 /// The reasons; see the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum AssembleError {
     /// A number of the configuration is out of its range.
     Number {

@@ -38,6 +38,7 @@ pub(super) struct CardEndpoint {
 
 /// Why a card was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CardError {
     /// The card ends within a field, has bytes after the last field, or is longer
     /// than any card.

@@ -31,6 +31,8 @@ pub enum Arrival<'p> {
 }
 
 /// Why a packet was not sent.
+///
+/// The enum is exhaustive: a sender has to know whether it tries again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketError {
     /// No buffer is free, the provider accepts nothing, the rank's card has not come

@@ -237,6 +237,7 @@ type Version = unsafe extern "C" fn() -> u32;
 
 /// Why the library cannot be loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum LoadError {
     /// The system has no `libfabric.so.1`.
     NotFound,

@@ -82,6 +82,7 @@ impl Default for VerbsConfig {
 
 /// Why a domain could not be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum OpenError {
     /// The library could not be loaded.
     Load(LoadError),

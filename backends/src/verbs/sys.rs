@@ -278,6 +278,7 @@ library! {
 
 /// Why a library cannot be loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum LoadError {
     /// The system has no library of that name.
     NotFound {

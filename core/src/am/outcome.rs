@@ -131,6 +131,7 @@ pub enum HandlerAnswer {
 
 /// Why a request was not sent; then nothing has happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SendError {
     /// There is no room now; there will be room later.
     Busy(Why),
@@ -157,6 +158,7 @@ pub enum SendError {
 
 /// Why a call has no reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CallError {
     /// The rank has died. It is unknown whether the handler ran.
     PeerLost {

@@ -12,6 +12,7 @@ use core::fmt;
 
 /// Why a machine could not be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SetupError {
     /// The shape is not valid: this rank is not one of the peers, there are more
     /// peers than 2^22, or a number of cells is not a power of two up to

@@ -88,6 +88,7 @@ impl<L: LoadStore + ?Sized> CollContext<'_, L> {
 
 /// Why a collective failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CollError {
     /// Another thread of this rank is in a collective: a rank runs one at a time.
     Busy,

@@ -27,6 +27,7 @@ pub struct Busy<B> {
 
 /// The resource that had run out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Why {
     /// All tags are in flight.
     NoTag,

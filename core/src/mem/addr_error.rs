@@ -6,6 +6,7 @@ use core::fmt;
 /// Why a call refused an address `A`: a [`RemoteAddr`], or an address of global
 /// memory. Each variant has the address or the rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum AddrError<A = RemoteAddr> {
     /// A job of `size` ranks has no such rank.
     NoSuchRank {

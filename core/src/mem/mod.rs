@@ -19,6 +19,7 @@ mod rank;
 mod plain;
 mod addr;
 mod addr_error;
+mod error_code;
 mod region_view;
 mod region;
 

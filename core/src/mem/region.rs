@@ -67,6 +67,7 @@ unsafe impl Sync for Region {}
 
 /// Why a registration was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RegisterError {
     /// All slots are in use, or worn out.
     TableFull {

@@ -84,6 +84,8 @@ pub enum Begun<T> {
 
 /// Why a request ended without a message, or without the whole of it. `P` names a
 /// peer.
+///
+/// The enum is exhaustive: a driver wakes or fails its caller in a way of its own for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestError<P = PeerIndex> {
     /// The request was cancelled, and nothing was received.
@@ -104,6 +106,8 @@ pub enum RequestError<P = PeerIndex> {
 }
 
 /// Why a call did nothing.
+///
+/// The enum is exhaustive: a driver has to know whether it tries again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallError {
     /// All requests are under way; try again later.

@@ -104,6 +104,7 @@ pub enum MatchingDesign {
 
 /// Why a machine could not be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SetupError {
     /// The shape is not valid.
     Shape(MessageShape),

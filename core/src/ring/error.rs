@@ -4,6 +4,7 @@ use core::fmt;
 
 /// Why no ring was made, or found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RingError {
     /// The number of slots is not a power of two from 2 to 2^31.
     Slots {

@@ -69,6 +69,8 @@ pub unsafe trait Wait: Sync {
 }
 
 /// Why a sleep ended without its event.
+///
+/// The enum is exhaustive: besides the event, only a limit and a cancellation end a sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interrupted {
     /// The limit passed.

@@ -16,6 +16,7 @@ pub struct Split {
 
 /// Why a split, or an address in it, is not possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SplitError {
     /// The fields do not add up to 64 bits, or a field is too wide.
     Widths {

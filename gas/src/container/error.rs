@@ -7,6 +7,7 @@ use tsumugi_core::mem::{AddrError, Rank};
 
 /// Why a call on a container failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ContainerError {
     /// There is no memory for it, or the block to be freed is no block.
     Heap(HeapError),

@@ -61,6 +61,7 @@ pub enum HeapStep<T> {
 
 /// Why a block was not taken, or not given back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum HeapError {
     /// No run of free granules is long enough.
     NoMemory {

@@ -65,6 +65,7 @@ pub enum AccessWait {
 
 /// Why an access cannot begin: the rank would wait for itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum AccessRefused {
     /// The rank is inside on the other side.
     OtherSide {

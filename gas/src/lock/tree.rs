@@ -47,6 +47,7 @@ pub struct VertexId {
 
 /// Why a tree is not possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum TreeError {
     /// A job has 1 rank or more.
     NoRanks,

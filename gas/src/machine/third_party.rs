@@ -6,7 +6,6 @@ use super::traffic::OutgoingOp;
 use crate::address::GlobalAddr;
 use crate::command::{CommandEnd, CommandNote, CopyCommand, WORDS};
 use crate::control::COMMAND_BYTES;
-use crate::error_code::{from_code, to_code};
 use crate::request::{Copy, GlobalRequest};
 use crate::table::{Agent, take};
 use core::time::Duration;
@@ -264,7 +263,7 @@ impl GlobalMachine<'_> {
         let RemoteCaller { rank, index: at, stamp, .. } = caller?;
         let end = match error {
             None if is_relayed => CommandEnd::Relayed { stamp: stamp as u16 },
-            error => CommandEnd::Told { stamp, code: error.map_or(0, to_code) },
+            error => CommandEnd::Told { stamp, code: error.map_or(0, AddrError::to_code) },
         };
         let word = end.encode();
         let op = Op::put_word(self.control.end(rank, u32::from(at)), Width::W8, word).notifying();
@@ -341,7 +340,7 @@ impl GlobalMachine<'_> {
             GlobalRequest::Copy(Copy { dst, bytes, .. }) => (bytes, dst),
             _ => (0, source_of(&job.request)),
         };
-        job.error = job.error.or(from_code(code, addr, bytes));
+        job.error = job.error.or(AddrError::from_code(code, addr, bytes));
         self.forget_note(index);
         self.release_command(index);
         // With strided blocks, the caller has to raise the flag.

@@ -43,6 +43,7 @@ pub struct PageShape {
 
 /// Why a shape is not possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ShapeError {
     /// A count is 0, or more than a word can name.
     Count {

@@ -52,6 +52,7 @@ enum NameState {
 
 /// Why a registration was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum NameError {
     /// All names of that colour are in use, or not free again yet.
     Full {

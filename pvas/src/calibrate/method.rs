@@ -2,6 +2,7 @@
 
 /// How bytes get from one core's memory to another's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum TransferMethod {
     /// Inside the lines that are polled.
     Inline,

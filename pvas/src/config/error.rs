@@ -7,6 +7,7 @@ use tsumugi_core::quantity;
 
 /// Why a variable of the environment was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ConfigError {
     /// The value is not a number, a size or a time, as the variable requires.
     Unreadable {

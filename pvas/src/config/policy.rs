@@ -5,6 +5,7 @@ use super::variables::{HUGE_PAGES, PEERS, POPULATE};
 
 /// When the pages of a partition are allocated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Populate {
     /// Each page at its first touch.
     #[default]
@@ -17,6 +18,7 @@ pub enum Populate {
 
 /// Pages of 2 MiB for heaps and exposed memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum HugePages {
     /// No huge pages are requested.
     None,
@@ -29,6 +31,7 @@ pub enum HugePages {
 
 /// What a rank may do to the partitions of its peers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Peers {
     /// Write everywhere.
     #[default]

@@ -9,6 +9,7 @@ use tsumugi_core::mem::Rank;
 
 /// Why a job did not start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum LaunchError {
     /// No program was named.
     NoProgram,

@@ -8,6 +8,7 @@ use tsumugi_core::mem::LocalRank;
 
 /// Why a rank gets no memory files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum MeetError {
     /// The rank is not below the size.
     Size {

@@ -18,6 +18,7 @@ pub(super) struct PartitionHeader {
 
 /// Why the head of a partition does not match this program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum HeaderError {
     /// The file is no partition at all.
     Magic {

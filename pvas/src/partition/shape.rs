@@ -37,6 +37,7 @@ pub struct Limits {
 
 /// Why the partitions of a job do not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ShapeError {
     /// Zero ranks, or too many.
     Size {

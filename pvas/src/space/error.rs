@@ -11,6 +11,7 @@ use tsumugi_core::mem::LocalRank;
 
 /// Why a space cannot be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SpaceError {
     /// The kernel or the C library is too old.
     OldSystem(OldSystem),

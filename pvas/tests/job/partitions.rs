@@ -133,6 +133,7 @@ fn huge(member: &mut Member) {
             assert!(allowed || pages.huge_bytes == 0, "{setting} {pages:?}");
             say("as the system allows");
         }
+        other => panic!("{other:?} has no test"),
     }
     member.barrier().unwrap();
 }
@@ -213,6 +214,7 @@ fn guarded(member: &mut Member) {
         Peers::Write => ([true, true, true], "all"),
         Peers::ReadHeap => ([true, true, false], "exposed"),
         Peers::Read => ([false, true, false], "rings"),
+        other => panic!("{other:?} has no test"),
     };
     assert_eq!(writable, wanted.0);
     assert!(space.is_writable(held, 64), "the own heap is writable");

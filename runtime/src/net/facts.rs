@@ -2,6 +2,7 @@
 
 /// The network between nodes, as a job on several of them would find it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct NetworkFacts {
     /// The library, with the provider and its layers for libfabric, or else the kind
     /// of the network.
@@ -18,6 +19,7 @@ pub struct NetworkFacts {
 /// How much a rank's network has done so far, as
 /// `Runtime::network_counts` of the facade returns it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct NetworkCounts {
     /// Operations that were posted to it: puts, gets, atomics.
     pub operations: u64,

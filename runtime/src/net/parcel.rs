@@ -25,6 +25,7 @@ pub type ParcelHandler = Box<dyn Fn(Rank, &[u8]) + Send + Sync>;
 
 /// Why a parcel was not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ParcelError {
     /// There is no room now; a later attempt may succeed.
     Full,

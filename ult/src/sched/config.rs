@@ -100,6 +100,7 @@ pub struct NoProgress;
 
 /// Why a scheduler did not start.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum StartError {
     /// The number of workers is not in the range that [`Config::workers`] allows.
     Workers(usize),

@@ -4,6 +4,7 @@
 /// only shows it, when its ULT is suspended or ends, and the process is aborted: by
 /// then the stack below has been written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Guards {
     /// No protection: an overflow corrupts the stack below, unnoticed.
     None(Unguarded),

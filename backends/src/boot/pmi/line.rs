@@ -10,6 +10,7 @@ pub struct PmiLine {
 
 /// Why a text is no line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum LineError {
     /// A word without `=`.
     Word {

@@ -144,6 +144,7 @@ pub enum Refusal {
 
 /// Why bytes are no message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FrameError {
     /// The body is longer than any message, or empty.
     Length {

@@ -25,6 +25,7 @@ pub const PARCEL_BYTES_MIN: usize = HEAD_BYTES + RECORD_BYTES_MAX;
 
 /// Why a parcel was refused; then nothing of it was used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ParcelError {
     /// The parcel ends inside of a record or of its head.
     Short {

@@ -3,7 +3,6 @@
 use super::*;
 use crate::command::{CommandEnd, CommandNote};
 use crate::control::COMMAND_BYTES;
-use crate::error_code::to_code;
 use crate::request::Copy;
 
 const CALLER: Rank = Rank(2);
@@ -129,7 +128,7 @@ fn a_command_at_the_wrong_rank_is_refused() {
     let addr = rig.at(1, OPEN, 0);
     let request = Copy::new(rig.at(3, OPEN, 0), addr, 8).into();
     comes(&mut rig, CopyCommand { request, ..of_ours() });
-    let code = to_code(AddrError::OtherRank { addr });
+    let code = AddrError::OtherRank { addr }.to_code();
     let end = rig.op();
     assert!(is_end(&rig, &end, CommandEnd::Told { stamp: STAMP, code }), "{end:?}");
 }
@@ -145,7 +144,7 @@ fn the_source_reports_an_error() {
             rig.handle(MachineEvent::Completed { tag: relay.tag, result: Ok(0) });
         }
         rig.end(&put, Err(LOST));
-        let code = to_code(AddrError::PeerLost { rank: Rank(3) });
+        let code = AddrError::<GlobalAddr>::PeerLost { rank: Rank(3) }.to_code();
         let end = rig.op();
         assert!(is_end(&rig, &end, CommandEnd::Told { stamp: STAMP, code }), "{end:?}");
     }

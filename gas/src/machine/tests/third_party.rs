@@ -3,7 +3,6 @@
 use super::*;
 use crate::command::{CommandEnd, CommandNote};
 use crate::control::COMMAND_BYTES;
-use crate::error_code::to_code;
 use crate::request::{Copy, ListCopy};
 
 /// A copy from one rank to another, neither of which is this rank.
@@ -144,7 +143,7 @@ fn an_end_belongs_to_one_life_and_carries_its_result() {
             told(&mut rig, 1, CommandEnd::Told { stamp, code: 0 });
             assert!(rig.ops().is_empty() && rig.ended().is_empty());
             assert_eq!(rig.machine.dropped(), dropped + 2);
-            let code = error.map_or(0, to_code);
+            let code = error.map_or(0, AddrError::to_code);
             told(&mut rig, 0, CommandEnd::Told { stamp, code });
             assert!(rig.ops().is_empty());
             assert_eq!(rig.result(), error.map_or(Ok(0), Err));
@@ -171,7 +170,7 @@ fn the_caller_of_a_strided_copy_changes_the_flag_itself() {
         rig.issue(others(&rig).strided(2, 8, 8).then_add(flag, 5));
         let note = rig.op();
         rig.end(&note, Ok(0));
-        let code = if is_good { 0 } else { to_code(AddrError::Nowhere { addr: flag }) };
+        let code = if is_good { 0 } else { AddrError::Nowhere { addr: flag }.to_code() };
         told(&mut rig, 0, CommandEnd::Told { stamp: 1, code });
         let ops = rig.finish();
         assert_eq!(ops.len(), usize::from(is_good));

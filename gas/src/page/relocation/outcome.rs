@@ -36,6 +36,7 @@ pub enum MoveOutcome {
 
 /// Why a page was not moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Refusal {
     /// All frames of the new owner are taken.
     NoFrame,

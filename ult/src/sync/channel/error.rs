@@ -1,4 +1,4 @@
-//! The errors of a channel's ends.
+//! The errors of a channel's ends. Their enums are exhaustive, as those of `std::sync::mpsc` are.
 
 use core::fmt;
 use tsumugi_core::wait::Interrupted;

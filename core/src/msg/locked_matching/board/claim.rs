@@ -21,6 +21,7 @@ pub struct ClaimedPost {
 
 /// Why a message goes by the lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ClaimError {
     /// Another rank has the lock.
     Locked,

@@ -24,6 +24,7 @@ pub struct BoardShape {
 
 /// Why a board was not made or found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum BoardError {
     /// The memory is not aligned to [`Board::ALIGN`].
     Unaligned {
