@@ -2,7 +2,7 @@
 
 use tsumugi as api;
 use tsumugi::group::Sum;
-use tsumugi::{CollError, Config, Error, run_ranks};
+use tsumugi::{CollError, Config, Error, Status, run_ranks};
 
 mod collectives;
 
@@ -125,13 +125,17 @@ fn begun_collectives_precede_one_that_is_waited_for() {
     run_ranks(3, |rt| {
         let world = rt.world();
         for round in 0..20u64 {
-            let begun = (0..6).map(|number| world.begin_allreduce(vec![number + round], Sum));
-            let begun: Vec<_> = begun.collect::<Result<_, _>>()?;
+            let begin = |number| world.ops().allreduce(vec![number + round], Sum).try_begin();
+            let begun: Vec<_> = (0..6).map(begin).collect::<Result<_, _>>().expect("room");
             let mut values = [rt.rank().0];
             world.allreduce(&mut values, Sum)?;
             assert_eq!(values, [3]);
-            for (number, pending) in (0..).zip(begun) {
-                assert_eq!(pending.wait()?, [3 * (number + round)]);
+            for (number, status) in (0..).zip(begun) {
+                let values = match status {
+                    Status::Done(result) => result?,
+                    Status::Pending(in_flight) => in_flight.wait()?,
+                };
+                assert_eq!(values, [3 * (number + round)]);
             }
         }
         Ok::<_, Error>(())

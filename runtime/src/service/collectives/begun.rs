@@ -14,11 +14,12 @@
 use super::buffers::{CollBuffers, CollScratch};
 use super::exchange::Exchange;
 use super::group::GroupHandle;
-use super::service::{Collectives, ended_error};
+use super::service::{Collectives, Driven, ended_error};
 use crate::block_pool::PoolBox;
 use crate::engine_call::hint;
 use crate::error::Error;
 use crate::panic;
+use std::any::Any;
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::pin::Pin;
@@ -293,15 +294,26 @@ impl CollRecord {
         self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the collective has ended.
-    pub(super) fn has_ended(&self) -> bool {
-        // Acquire: pairs with the Release in `finish`.
-        self.has_ended.load(Ordering::Acquire)
+    /// Puts the result into the slot, and completes the operation.
+    fn finish(&self, mut work: MutexGuard<'_, Driving>, result: Result<(), Error>, leaks: bool) {
+        let group = work.group.take().expect("the collective is under way");
+        let (tag, scratch) = (work.tag, std::mem::take(&mut work.scratch));
+        // SAFETY: the slot has the end until the operation is completed, below.
+        unsafe { work.end.write(CollEnd { result: Some(result), leaks }) };
+        drop(work);
+        // Release: a thread that sees it uses the record again.
+        self.has_ended.store(true, Ordering::Release);
+        match leaks {
+            true => std::mem::forget(scratch),
+            false => group.keep_scratch(scratch),
+        }
+        let tables = group.service().messages().host().tables();
+        tables.completions().complete(tag, Ok(0));
     }
+}
 
-    /// Moves the collective on; returns whether it has moved. Does nothing while another
-    /// thread moves it.
-    pub(super) fn advance(&self) -> bool {
+impl Driven for CollRecord {
+    fn advance(&self) -> bool {
         let Ok(mut guard) = self.work.try_lock() else { return false };
         let work = &mut *guard;
         let Some(group) = &work.group else { return false };
@@ -335,8 +347,12 @@ impl CollRecord {
         true
     }
 
-    /// Ends the collective without the other members, at the end of the rank.
-    pub(super) fn abandon(&self) {
+    fn has_ended(&self) -> bool {
+        // Acquire: pairs with the Release in `finish`.
+        self.has_ended.load(Ordering::Acquire)
+    }
+
+    fn abandon(&self) {
         let work = self.work();
         if work.group.is_some() {
             // Messages in progress may still use the buffers.
@@ -344,25 +360,7 @@ impl CollRecord {
         }
     }
 
-    /// Puts the result into the slot, and completes the operation.
-    fn finish(&self, mut work: MutexGuard<'_, Driving>, result: Result<(), Error>, leaks: bool) {
-        let group = work.group.take().expect("the collective is under way");
-        let (tag, scratch) = (work.tag, std::mem::take(&mut work.scratch));
-        // SAFETY: the slot has the end until the operation is completed, below.
-        unsafe { work.end.write(CollEnd { result: Some(result), leaks }) };
-        drop(work);
-        // Release: a thread that sees it uses the record again.
-        self.has_ended.store(true, Ordering::Release);
-        match leaks {
-            true => std::mem::forget(scratch),
-            false => group.keep_scratch(scratch),
-        }
-        let tables = group.service().messages().host().tables();
-        tables.completions().complete(tag, Ok(0));
-    }
-
-    /// For what the collective waits, in a report.
-    pub(super) fn waits_for(&self) -> Option<Reason> {
+    fn waits_for(&self) -> Option<Reason> {
         let work = self.work.try_lock().ok()?;
         work.exchange.waits_for(work.group.as_ref()?)
     }
@@ -448,7 +446,9 @@ where
 impl Collectives {
     /// A record that has no collective.
     fn take_record(&self) -> Arc<CollRecord> {
-        let record = self.idle_record().unwrap_or_else(|| Arc::new(CollRecord::new()));
+        let idle = self.idle_record().map(|record| record as Arc<dyn Any + Send + Sync>);
+        let idle = idle.and_then(|record| record.downcast::<CollRecord>().ok());
+        let record = idle.unwrap_or_else(|| Arc::new(CollRecord::new()));
         record.reset();
         record
     }

@@ -1,7 +1,6 @@
 //! The service: moves the collectives that have begun without a waiting caller, and
 //! follows deaths.
 
-use super::begun::CollRecord;
 use super::broken::BrokenGroups;
 use super::contexts::ContextTable;
 use super::row_table::RowTable;
@@ -10,6 +9,7 @@ use crate::error::Error;
 use crate::service::Service;
 use crate::service::messages::{Messages, Under};
 use crate::word_wait::WordWait;
+use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -34,12 +34,29 @@ pub struct Collectives {
     running_count: AtomicUsize,
 }
 
+/// A collective that moves without a waiting caller, or that has ended: then its record
+/// may be used for another one.
+pub(super) trait Driven: Any + Send + Sync {
+    /// Moves it on; returns whether it has moved. Does nothing while another thread
+    /// moves it.
+    fn advance(&self) -> bool;
+
+    /// Whether it has ended.
+    fn has_ended(&self) -> bool;
+
+    /// Ends it without the other members, at the end of the rank.
+    fn abandon(&self);
+
+    /// For what it waits, in a report.
+    fn waits_for(&self) -> Option<Reason>;
+}
+
 /// The collectives that have begun and are driven from here.
 #[derive(Default)]
 struct Records {
-    running: Vec<Arc<CollRecord>>,
+    running: Vec<Arc<dyn Driven>>,
     /// Records of collectives that have ended, for the next ones.
-    idle: Vec<Arc<CollRecord>>,
+    idle: Vec<Arc<dyn Driven>>,
     /// The rank has ended.
     is_closed: bool,
 }
@@ -115,7 +132,7 @@ impl Collectives {
     }
 
     /// Drives a collective until it has ended.
-    pub(super) fn drive(&self, collective: Arc<CollRecord>) {
+    pub(super) fn drive(&self, collective: Arc<dyn Driven>) {
         let mut records = self.records();
         if records.is_closed {
             drop(records);
@@ -132,12 +149,12 @@ impl Collectives {
 
     /// A record of a collective that has ended. A thread that was about to move that one
     /// may move the next one in its place.
-    pub(super) fn idle_record(&self) -> Option<Arc<CollRecord>> {
+    pub(super) fn idle_record(&self) -> Option<Arc<dyn Driven>> {
         self.records().idle.pop()
     }
 
     /// Keeps a record for the next collective.
-    pub(super) fn keep_record(&self, record: Arc<CollRecord>) {
+    pub(super) fn keep_record(&self, record: Arc<dyn Driven>) {
         self.records().idle.push(record);
     }
 
@@ -162,7 +179,7 @@ impl Collectives {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn running(&self, index: usize) -> Option<Arc<CollRecord>> {
+    fn running(&self, index: usize) -> Option<Arc<dyn Driven>> {
         self.records().running.get(index).cloned()
     }
 
