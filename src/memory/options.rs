@@ -26,7 +26,7 @@ pub struct MemoryOptions {
 }
 
 impl MemoryOptions {
-    /// The defaults, with which [`Runtime::share`] and [`Runtime::expose`] make memory.
+    /// The defaults, with which [`Runtime::share`](crate::Runtime::share) and [`Runtime::expose`](crate::Runtime::expose) make memory.
     pub fn new() -> Self {
         Self::default()
     }
@@ -38,14 +38,14 @@ impl MemoryOptions {
     /// device, also for ranks of the same node and for the memory's own rank. So
     /// atomics by ranks of other nodes do not need a processor of the target.
     /// Atomics that the device does not have (all but
-    /// [`fetch_add`](Runtime::fetch_add) and [`compare_swap`](Runtime::compare_swap) of
+    /// [`fetch_add`](crate::Runtime::fetch_add) and [`compare_swap`](crate::Runtime::compare_swap) of
     /// 8 bytes) are emulated by its compare-and-swap. A put is a plain write by the
     /// device: concurrent atomics on the same word may overwrite it; a
-    /// [`swap`](Runtime::swap) is not lost in this way.
+    /// [`swap`](crate::Runtime::swap) is not lost in this way.
     ///
     /// If no device can be the agent (in a job of one node, or with a device
     /// without atomics), processors are the agent, and that is no error:
-    /// [`Shared::agent`] returns which of the two it is.
+    /// [`Shared::agent`](crate::Shared::agent) returns which of the two it is.
     pub fn agent(self, agent: Agent) -> Self {
         Self { agent }
     }
