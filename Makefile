@@ -3,6 +3,9 @@
 #   make install PREFIX=/usr/local          builds with cargo, and installs
 #   make install-library DESTDIR=/tmp/pkg   leaves the command out; a package is staged
 #   make uninstall PREFIX=/usr/local
+#   make install-myth PREFIX=/opt/tsumugi   libmyth.so.0 and its header <myth/myth.h>; not a
+#                                           part of `install`, because MassiveThreads' own
+#                                           files have these names. And uninstall-myth
 #
 # The shared library is linked from the static one, by the C compiler, with the symbol
 # versions of capi/install/tsumugi.map; both are stripped.
@@ -21,6 +24,7 @@ STRIP ?= strip
 version := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 soname := libtsumugi.so.0
 shared := libtsumugi.so.$(version)
+myth := libmyth.so.0
 target := $(or $(CARGO_TARGET_DIR),target)
 built := $(target)/release
 staged := $(target)/install
@@ -28,7 +32,8 @@ headers := include/tsumugi.h include/tsumugi.hpp include/acp.h
 # What a program that is linked with the static library has to link, too.
 system := -pthread -lm -ldl -lgcc_s
 
-.PHONY: all library command install install-library install-command uninstall
+.PHONY: all library command myth install install-library install-command uninstall \
+	install-myth uninstall-myth
 
 all: library command
 
@@ -45,6 +50,9 @@ library:
 
 command:
 	$(CARGO) build --release --package tsumugi-cli $(CARGOFLAGS)
+
+myth:
+	$(CARGO) build --release --package tsumugi-myth $(CARGOFLAGS)
 
 install: install-library install-command
 
@@ -64,11 +72,21 @@ install-command: command
 	$(INSTALL) -d $(DESTDIR)$(BINDIR)
 	$(INSTALL) -m 755 -s $(built)/tsumugi $(DESTDIR)$(BINDIR)
 
+install-myth: myth
+	$(INSTALL) -d $(DESTDIR)$(LIBDIR) $(DESTDIR)$(INCLUDEDIR)/myth
+	$(INSTALL) -m 755 -s $(built)/libmyth.so $(DESTDIR)$(LIBDIR)/$(myth)
+	ln -sf $(myth) $(DESTDIR)$(LIBDIR)/libmyth.so
+	$(INSTALL) -m 644 include/compat/myth.h $(DESTDIR)$(INCLUDEDIR)/myth/myth.h
+
 uninstall:
 	rm -f $(addprefix $(DESTDIR)$(INCLUDEDIR)/,$(notdir $(headers)))
 	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,libtsumugi.a libtsumugi.so $(soname) $(shared))
 	rm -f $(DESTDIR)$(PKGCONFIGDIR)/tsumugi.pc $(DESTDIR)$(BINDIR)/tsumugi
 	rm -rf $(DESTDIR)$(CMAKEDIR)
+
+uninstall-myth:
+	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,libmyth.so $(myth)) $(DESTDIR)$(INCLUDEDIR)/myth/myth.h
+	rmdir $(DESTDIR)$(INCLUDEDIR)/myth
 
 fill = -e 's|@VERSION@|$(version)|g' -e 's|@PREFIX@|$(PREFIX)|g' \
 	-e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' \

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs the C library as a package does, and uses it from a folder outside of the source
-# tree, by the lines of docs/c.md: pkg-config, CMake, the static library, C++. Then the
-# installed library has the symbols of its list, with their versions, and no others.
+# tree, by the lines of docs/c.md: pkg-config, CMake, the static library, C++, and
+# libmyth.so.0. Then the installed library has the symbols of its list, with their versions,
+# and no others.
 #
 # The build is that of target/, so it is short if another step has built there. Installs
 # cmake and pkg-config if they are missing.
@@ -96,7 +97,28 @@ sed -n 's/^    \([a-z][a-z0-9_]*\);$/\1@@TSUMUGI_0.1/p' "$here/capi/install/tsum
     sort >listed
 diff listed found || { echo "adopt_c: the symbols are not those of the list" >&2; exit 1; }
 
+# The library for programs of MassiveThreads, by its own header.
+make --silent -C "$here" install-myth PREFIX="$prefix"
+cat >threads.c <<'END'
+#include <myth/myth.h>
+static void *increment(void *arg) { return (char *)arg + 1; }
+int main(void)
+{
+    void *result;
+    if (myth_join(myth_create(increment, NULL), &result) != 0) return 1;
+    return result == (void *)1 ? 0 : 2;
+}
+END
+cc threads.c -o threads -I"$prefix/include" -L"$prefix/lib" -lmyth -Wl,-rpath,"$prefix/lib"
+readelf -d threads | grep -q 'NEEDED.*\[libmyth.so.0\]'
+./threads || { echo "adopt_c: a program with libmyth.so.0 returned $?" >&2; exit 1; }
+# Each function of the header, which takes no part in the library's list of symbols.
+grep -oE '\bmyth_[a-z0-9_]+ *\(' "$prefix/include/myth/myth.h" | tr -d ' (' | sort -u >declared
+nm -D --defined-only "$prefix/lib/libmyth.so.0" | awk '{ print $3 }' | sort -u >found
+[[ -z $(comm -23 declared found) ]] ||
+    { echo "adopt_c: libmyth.so.0 has not:" >&2; comm -23 declared found >&2; exit 1; }
+
 # Nothing is left behind.
-(cd "$here" && make --silent uninstall PREFIX="$prefix")
+make --silent -C "$here" uninstall uninstall-myth PREFIX="$prefix"
 [[ -z $(find "$prefix" -type f -o -type l) ]]
 echo "adopt_c: the installed library is found, linked and run from another folder"

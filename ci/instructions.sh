@@ -5,6 +5,8 @@
 #   no prefix   operations of ULTs
 #   gas_        an access by a global address, with the table of its rank in the cache
 #   lock_       an uncontended lock, and for comparison a fetch-and-add and an add
+#   c_          an operation through tsumugi.h, from the call to its return, the loop
+#               of its caller included; c_acp_ one through acp.h, with its acp_complete
 #   verbs_      a put over libibverbs, by executor and number of operations in flight,
 #               without the instructions of the simulated library
 #
@@ -23,8 +25,11 @@ cargo build --release --quiet --package tsumugi-bench-ult --example count
 cargo build --release --quiet --package tsumugi-gas --example access
 cargo build --release --quiet --package tsumugi --example lock_count
 cargo build --release --quiet --package tsumugi-backends --example verbs_instructions
+cargo build --release --quiet --package tsumugi-capi
 work=target/instructions
 mkdir -p "$work"
+"${CC:-cc}" -O2 -Iinclude ci/rigs/access_time.c -o "$work/access_time" \
+    "${CARGO_TARGET_DIR:-target}/release/libtsumugi.a" -pthread -lm -ldl -lgcc_s
 
 examples="${CARGO_TARGET_DIR:-target}/release/examples"
 callgrind() {
@@ -37,6 +42,10 @@ instructions() {
     # The second argument of these programs is the number of operations.
     gas_*) callgrind "$examples/access" "${1#gas_}" "$(($2 * $3))" ;;
     lock_*) callgrind "$examples/lock_count" "${1#lock_}" "$(($2 * $3))" ;;
+    # Only the calls count, because the start of a job is not the same in every run.
+    c_*)
+        callgrind --toggle-collect=measured "$work/access_time" "${1#c_}" "$(($2 * $3))"
+        ;;
     verbs_*)
         IFS=_ read -r _ way under_way <<<"$1"
         program=("$examples/verbs_instructions" "$way" "$under_way" "$(($2 * $3 / under_way))")
@@ -67,6 +76,13 @@ rows=(
     "lock_exclusive 100000"
     "lock_window_shared 100000"
     "lock_window_exclusive 100000"
+    "c_put 5000"
+    "c_get 5000"
+    "c_fetch_add 5000"
+    "c_copy 5000"
+    "c_acp_copy 5000"
+    "c_acp_add8 5000"
+    "c_create_join 5000"
 )
 for way in hand direct worker helper; do
     for under_way in 1 16 64; do

@@ -59,7 +59,7 @@ cargo check --quiet --manifest-path "$work/user/Cargo.toml" --target-dir "$work/
 names() { sort -u | grep -v '^user$'; }
 sed -n '/^\[\[patch/,$d; s/^name = "\(.*\)"/\1/p' "$work/user/Cargo.lock" | names >"$work/locked"
 cargo tree --quiet --manifest-path "$work/user/Cargo.toml" --edges normal,build --prefix none \
-    --format '{p}' | cut -d' ' -f1 | names >"$work/built"
+    --target all --format '{p}' | cut -d' ' -f1 | names >"$work/built"
 if ! diff "$work/locked" "$work/built"; then
     echo "package: the lock file of a user names packages that no build compiles (<)" >&2
     exit 1

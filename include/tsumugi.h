@@ -33,10 +33,12 @@
  *   signals and waits          tsumugi_put_signal, tsumugi_wait_until
  *   the private heap           tsumugi_malloc
  *   messages                   tsumugi_comm_open, tsumugi_send, tsumugi_isend
+ *   groups, their collectives  tsumugi_group_split, tsumugi_group_allreduce
  *   active messages            tsumugi_handler, tsumugi_call
  *   locks of all ranks         tsumugi_rank_lock_create
  *   windows                    tsumugi_window_create, tsumugi_window_lock
  *   the global heap            tsumugi_heap_create
+ *   deques of work             tsumugi_deque_create, tsumugi_deque_steal
  *   arrays of all ranks        tsumugi_array_create, tsumugi_array_checkout
  */
 
@@ -207,7 +209,7 @@
 #define TSUMUGI_ERROR_REACH -26
 
 /**
- * The job has no such rank.
+ * The job has no such rank, or the group no such member.
  */
 #define TSUMUGI_ERROR_RANK -27
 
@@ -343,6 +345,103 @@
 #define TSUMUGI_ANY_TAG -1
 
 /**
+ * In place of a color: this member gets no group.
+ */
+#define TSUMUGI_NO_COLOR -1
+
+/**
+ * The sum; integers wrap. Of floats the same at all members, and in every run with the
+ * same numbers of members and elements.
+ */
+#define TSUMUGI_SUM 0
+
+/**
+ * The product; integers wrap.
+ */
+#define TSUMUGI_PROD 1
+
+/**
+ * The smaller value. Of floats a NaN loses.
+ */
+#define TSUMUGI_MIN 2
+
+/**
+ * The greater value. Of floats a NaN loses.
+ */
+#define TSUMUGI_MAX 3
+
+/**
+ * The bits that both have; of integers alone, as the next two.
+ */
+#define TSUMUGI_AND 4
+
+/**
+ * The bits that one of them has.
+ */
+#define TSUMUGI_OR 5
+
+/**
+ * The bits that exactly one of them has.
+ */
+#define TSUMUGI_XOR 6
+
+/**
+ * Elements are `uint64_t`.
+ */
+#define TSUMUGI_U64 0
+
+/**
+ * Elements are `int64_t`.
+ */
+#define TSUMUGI_I64 1
+
+/**
+ * Elements are `double`.
+ */
+#define TSUMUGI_F64 2
+
+/**
+ * Elements are `uint32_t`.
+ */
+#define TSUMUGI_U32 3
+
+/**
+ * Elements are `int32_t`.
+ */
+#define TSUMUGI_I32 4
+
+/**
+ * Elements are `float`.
+ */
+#define TSUMUGI_F32 5
+
+/**
+ * Elements are `uint16_t`.
+ */
+#define TSUMUGI_U16 6
+
+/**
+ * Elements are `int16_t`.
+ */
+#define TSUMUGI_I16 7
+
+/**
+ * Elements are `uint8_t`.
+ */
+#define TSUMUGI_U8 8
+
+/**
+ * Elements are `int8_t`.
+ */
+#define TSUMUGI_I8 9
+
+/**
+ * `function` commutes: values may be combined in any order, for which there are faster
+ * algorithms.
+ */
+#define TSUMUGI_COMMUTES 1
+
+/**
  * The number of bytes that an answer can have.
  */
 #define TSUMUGI_ANSWER_BYTES_MAX 224
@@ -475,6 +574,12 @@ struct tsumugi_comm;
 struct tsumugi_condvar;
 
 /**
+ * The deques of all ranks, with items of one size. One thread of a rank at a time pushes
+ * and pops; any thread and any ULT steals.
+ */
+struct tsumugi_deque;
+
+/**
  * An access epoch: the memory of some ranks is open to this rank, until it completes.
  * The handle lives until `tsumugi_epoch_complete`.
  */
@@ -485,6 +590,13 @@ struct tsumugi_epoch;
  * completed. The handle lives until `tsumugi_exposure_wait`.
  */
 struct tsumugi_exposure;
+
+/**
+ * Some ranks of a job, in an order: the members, which are named by their place, from
+ * 0 on. All members call the same collectives in the same order, each from one thread at
+ * a time. Any thread and any ULT may use it.
+ */
+struct tsumugi_group;
 
 /**
  * A heap on every rank, from which any rank allocates. Any thread and any ULT may use
@@ -549,7 +661,8 @@ struct tsumugi_region;
 struct tsumugi_registration;
 
 /**
- * A message that was begun; the handle lives until a wait or a test ends it.
+ * A message or a collective that was begun; the handle lives until a wait or a test ends
+ * it.
  */
 struct tsumugi_request;
 
@@ -622,6 +735,20 @@ struct tsumugi_config {
 };
 
 /**
+ * The number of a ULT: unique among the live ULTs of its scheduler.
+ */
+struct tsumugi_id {
+  /**
+   * The number of the ULT's descriptor.
+   */
+  uint32_t slot;
+  /**
+   * How many ULTs have used the descriptor before.
+   */
+  uint32_t generation;
+};
+
+/**
  * Options of a new ULT; zero in a member is its default.
  */
 struct tsumugi_particulars {
@@ -646,20 +773,6 @@ struct tsumugi_particulars {
    * A combination of `TSUMUGI_SPAWN_*`.
    */
   size_t flags;
-};
-
-/**
- * The number of a ULT: unique among the live ULTs of its scheduler.
- */
-struct tsumugi_id {
-  /**
-   * The number of the ULT's descriptor.
-   */
-  uint32_t slot;
-  /**
-   * How many ULTs have used the descriptor before.
-   */
-  uint32_t generation;
 };
 
 /**
@@ -733,6 +846,49 @@ struct tsumugi_received {
    * Its length, also where that is more than the room for it.
    */
   size_t bytes;
+};
+
+/**
+ * How elements are combined: by `what`, on elements of the type `element`; or, if
+ * `function` is not NULL, by that. All zeroes but for the size: the sum of `uint64_t`.
+ */
+struct tsumugi_reduction {
+  /**
+   * `sizeof(struct tsumugi_reduction)`.
+   */
+  size_t size;
+  /**
+   * The operation: `TSUMUGI_SUM` and the others.
+   */
+  uint32_t what;
+  /**
+   * The type of an element: `TSUMUGI_U64` and the others.
+   */
+  uint32_t element;
+  /**
+   * An operation of the program's own, which is associative: writes the combined values
+   * of `left`, from lower members, and of `right`, from higher ones, to `into`, which is
+   * `left` or `right`, `count` times. It may run on any thread, also between the
+   * beginning of a collective and its end, and must not block. The elements are aligned
+   * as the buffers of the collective are.
+   */
+  void (*function)(void *context,
+                   const void *left,
+                   const void *right,
+                   void *into,
+                   size_t count);
+  /**
+   * The first argument of `function`.
+   */
+  void *context;
+  /**
+   * The bytes of an element of `function`.
+   */
+  size_t element_bytes;
+  /**
+   * `TSUMUGI_COMMUTES`, or 0.
+   */
+  size_t flags;
 };
 
 /**
@@ -905,27 +1061,6 @@ int tsumugi_scheduler_leave(struct tsumugi_scheduler *scheduler);
 void tsumugi_scheduler_destroy(struct tsumugi_scheduler *scheduler);
 
 /**
- * Starts a ULT that calls `body(arg)` on `scheduler`, or on the caller's scheduler
- * if that is NULL. `particulars` may be NULL. The handle is written to `out`; if
- * `out` is NULL, the ULT is detached. Lock-free, except when a queue or the table
- * of descriptors grows. The head of this file lists what must not live across a
- * suspension of the ULT.
- *
- * Errors: NO_ULT, WORKER, STACK, ENDED, FLAGS, NAME, SIZE, NULL.
- *
- * # Safety
- *
- * `scheduler` is NULL or live; `particulars` is NULL or valid for a read of as
- * many bytes as its `size` states; `body(arg)` may run on any thread; `out` is
- * NULL or valid for a write.
- */
-int tsumugi_spawn(const struct tsumugi_scheduler *scheduler,
-                  const struct tsumugi_particulars *particulars,
-                  void *(*body)(void*),
-                  void *arg,
-                  struct tsumugi_ult **out);
-
-/**
  * Waits until the ULT has ended, and ends the handle. Writes the return value of
  * its body to `value`, unless `value` is NULL. The caller may be a ULT, a foreign
  * task or an OS thread. Blocks.
@@ -1044,6 +1179,27 @@ int tsumugi_yield_to(const struct tsumugi_ult *ult);
  * `call(arg)` is sound on this thread.
  */
 int tsumugi_on_os_stack(void (*call)(void*), void *arg);
+
+/**
+ * Starts a ULT that calls `body(arg)` on `scheduler`, or on the caller's scheduler
+ * if that is NULL. `particulars` may be NULL. The handle is written to `out`; if
+ * `out` is NULL, the ULT is detached. Lock-free, except when a queue or the table
+ * of descriptors grows. The head of this file lists what must not live across a
+ * suspension of the ULT.
+ *
+ * Errors: NO_ULT, WORKER, STACK, ENDED, FLAGS, NAME, SIZE, NULL.
+ *
+ * # Safety
+ *
+ * `scheduler` is NULL or live; `particulars` is NULL or valid for a read of as
+ * many bytes as its `size` states; `body(arg)` may run on any thread; `out` is
+ * NULL or valid for a write.
+ */
+int tsumugi_spawn(const struct tsumugi_scheduler *scheduler,
+                  const struct tsumugi_particulars *particulars,
+                  void *(*body)(void*),
+                  void *arg,
+                  struct tsumugi_ult **out);
 
 /**
  * The number of the worker that the calling ULT is on, from 0. It may be another one
@@ -1609,6 +1765,21 @@ int tsumugi_word_write(uint64_t *word, uint64_t value);
 int tsumugi_word_write_empty(uint64_t *word, uint64_t value);
 
 /**
+ * Does what `tsumugi_word_write_empty` does, within a time limit (`TSUMUGI_FOREVER`: none);
+ * if `is_cancellable` is true, a cancellation of the caller also ends the wait. Blocks.
+ *
+ * Errors: TIMED_OUT and CANCELLED (the word is as it was), NULL.
+ *
+ * # Safety
+ *
+ * As for `tsumugi_word_write_empty`.
+ */
+int tsumugi_word_write_empty_within(uint64_t *word,
+                                    uint64_t value,
+                                    uint64_t limit_ns,
+                                    bool is_cancellable);
+
+/**
  * Waits until a word is full, writes it, and leaves it full. Blocks.
  *
  * Errors: NULL.
@@ -1618,6 +1789,20 @@ int tsumugi_word_write_empty(uint64_t *word, uint64_t value);
  * `word` is valid for a write.
  */
 int tsumugi_word_write_full(uint64_t *word, uint64_t value);
+
+/**
+ * Does what `tsumugi_word_write_full` does, within a time limit. Blocks.
+ *
+ * Errors: TIMED_OUT and CANCELLED (the word is as it was), NULL.
+ *
+ * # Safety
+ *
+ * As for `tsumugi_word_write_full`.
+ */
+int tsumugi_word_write_full_within(uint64_t *word,
+                                   uint64_t value,
+                                   uint64_t limit_ns,
+                                   bool is_cancellable);
 
 /**
  * Waits until a word is full, reads it, and leaves it full. Blocks.
@@ -1631,6 +1816,20 @@ int tsumugi_word_write_full(uint64_t *word, uint64_t value);
 int tsumugi_word_read(const uint64_t *word, uint64_t *value);
 
 /**
+ * Does what `tsumugi_word_read` does, within a time limit. Blocks.
+ *
+ * Errors: TIMED_OUT and CANCELLED (the word is as it was), NULL.
+ *
+ * # Safety
+ *
+ * As for `tsumugi_word_read`.
+ */
+int tsumugi_word_read_within(const uint64_t *word,
+                             uint64_t *value,
+                             uint64_t limit_ns,
+                             bool is_cancellable);
+
+/**
  * Waits until a word is full, reads it, and empties it. Blocks.
  *
  * Errors: NULL.
@@ -1640,6 +1839,20 @@ int tsumugi_word_read(const uint64_t *word, uint64_t *value);
  * `word` is valid for a read, `value` for a write.
  */
 int tsumugi_word_take(uint64_t *word, uint64_t *value);
+
+/**
+ * Does what `tsumugi_word_take` does, within a time limit. Blocks.
+ *
+ * Errors: TIMED_OUT and CANCELLED (the word is as it was), NULL.
+ *
+ * # Safety
+ *
+ * As for `tsumugi_word_take`.
+ */
+int tsumugi_word_take_within(uint64_t *word,
+                             uint64_t *value,
+                             uint64_t limit_ns,
+                             bool is_cancellable);
 
 /**
  * Makes a key. When a ULT ends that has a value other than NULL under the key,
@@ -2492,12 +2705,14 @@ int tsumugi_irecv(const struct tsumugi_comm *comm,
                   struct tsumugi_request **out);
 
 /**
- * Waits until the message has ended, and ends the request. Writes what has come to
- * `received`, unless that is NULL; of a send, the receiver, the tag and the length.
- * That a send has ended need not mean that the message was received. Blocks.
+ * Waits until the message or the collective has ended, and ends the request. Writes what
+ * has come to `received`, unless that is NULL; of a send, the receiver, the tag and the
+ * length; of a collective, zeroes. That a send has ended need not mean that the message
+ * was received. Blocks.
  *
- * Errors: TRUNCATED, LOST, CANCELLED, FAILED and ENDED of the message (the request has
- * ended then, too); NULL, and ENDED of a request that a call has ended before.
+ * Errors: TRUNCATED, LOST, CANCELLED, FAILED and ENDED of the message, and those of the
+ * collective (the request has ended then, too); NULL, and ENDED of a request that a call
+ * has ended before.
  *
  * # Safety
  *
@@ -2508,11 +2723,11 @@ int tsumugi_request_wait(struct tsumugi_request *request,
                          struct tsumugi_received *received);
 
 /**
- * Writes to `is_done` whether the message has ended. If it has, ends the request, as
- * `tsumugi_request_wait` does. Never waits.
+ * Writes to `is_done` whether the message or the collective has ended. If it has, ends
+ * the request, as `tsumugi_request_wait` does. Never waits.
  *
- * Errors: those of `tsumugi_request_wait`; for an error of the message `is_done` is
- * true.
+ * Errors: those of `tsumugi_request_wait`; for an error of the message or the collective
+ * `is_done` is true.
  *
  * # Safety
  *
@@ -2523,11 +2738,12 @@ int tsumugi_request_test(struct tsumugi_request *request,
                          struct tsumugi_received *received);
 
 /**
- * Waits until one of `count` messages has ended, writes its index to `index`, and ends
- * its request, as `tsumugi_request_wait` does; the entry in `requests` becomes NULL.
- * Entries that are NULL are left out. Blocks.
+ * Waits until one of `count` messages and collectives has ended, writes its index to
+ * `index`, and ends its request, as `tsumugi_request_wait` does; the entry in `requests`
+ * becomes NULL. Entries that are NULL are left out. Blocks; while there are both messages
+ * and collectives, the caller looks at them every 100 us.
  *
- * Errors: those of `tsumugi_request_wait`, of the message at `index`; NULL also if all
+ * Errors: those of `tsumugi_request_wait`, of the request at `index`; NULL also if all
  * entries are NULL.
  *
  * # Safety
@@ -2542,12 +2758,12 @@ int tsumugi_request_wait_any(struct tsumugi_request **requests,
                              struct tsumugi_received *received);
 
 /**
- * Waits until all of `count` messages have ended, and ends their requests; the entries
- * in `requests` become NULL. Entries that are NULL are left out. Writes what has come
- * to `received`, unless that is NULL, and the code of each message to `codes`, unless
- * that is NULL: entry by entry. Blocks.
+ * Waits until all of `count` messages and collectives have ended, and ends their requests;
+ * the entries in `requests` become NULL. Entries that are NULL are left out. Writes what
+ * has come to `received`, unless that is NULL, and the code of each request to `codes`,
+ * unless that is NULL: entry by entry. Blocks.
  *
- * Errors: the code of the first message that has failed; NULL and ENDED, as for
+ * Errors: the code of the first request that has failed; NULL and ENDED, as for
  * `tsumugi_request_wait`: then no request was ended.
  *
  * # Safety
@@ -2563,16 +2779,425 @@ int tsumugi_request_wait_all(struct tsumugi_request **requests,
 
 /**
  * Asks that the receive take no message any more. The wait then returns CANCELLED, or
- * a message that was arriving already; no message is lost. A send is not cancelled.
- * Never waits.
+ * a message that was arriving already; no message is lost. A send and a collective are not
+ * cancelled. Never waits.
  *
- * Errors: VALUE (the request is a send), ENDED, NULL.
+ * Errors: VALUE (the request is not a receive), ENDED, NULL.
  *
  * # Safety
  *
  * `request` is a request; no other thread ends it.
  */
 int tsumugi_request_cancel(const struct tsumugi_request *request);
+
+/**
+ * The group of all ranks, in their order. Wait-free.
+ *
+ * Errors: NULL.
+ *
+ * # Safety
+ *
+ * `job` is a live job; `out` is valid for a write.
+ */
+int tsumugi_group_world(const struct tsumugi_job *job, struct tsumugi_group **out);
+
+/**
+ * Makes groups of the members that give the same `color`, a number of 32 bits, in the
+ * order of their keys, and of their places in `group` for equal keys. Writes NULL for a
+ * member that gives `TSUMUGI_NO_COLOR`. All members must call it. Blocks.
+ *
+ * Errors: VALUE (of `color`: the other members then wait for this one), CROWDED (the job
+ * has 65,534 groups and communicators), LOST, ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `group` is a group; `out` is valid for a write.
+ */
+int tsumugi_group_split(const struct tsumugi_group *group,
+                        int64_t color,
+                        int64_t key,
+                        struct tsumugi_group **out);
+
+/**
+ * Makes a group of the same members; its collectives do not mix with those of `group`.
+ * All members must call it. Blocks.
+ *
+ * Errors: those of `tsumugi_group_split` but VALUE.
+ *
+ * # Safety
+ *
+ * As for `tsumugi_group_split`.
+ */
+int tsumugi_group_duplicate(const struct tsumugi_group *group,
+                            struct tsumugi_group **out);
+
+/**
+ * Ends the handle of a group; collectives that were begun on it go on. Never waits.
+ *
+ * Errors: ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `group` is a group; no thread uses it any more.
+ */
+int tsumugi_group_close(struct tsumugi_group *group);
+
+/**
+ * The place of this rank in the group; `UINT32_MAX` if `group` is NULL or has ended.
+ * Wait-free.
+ *
+ * # Safety
+ *
+ * `group` is NULL or a group.
+ */
+uint32_t tsumugi_group_rank(const struct tsumugi_group *group);
+
+/**
+ * The number of members; 0 if `group` is NULL or has ended. Wait-free.
+ *
+ * # Safety
+ *
+ * `group` is NULL or a group.
+ */
+uint32_t tsumugi_group_size(const struct tsumugi_group *group);
+
+/**
+ * Writes the rank of a member in the job to `rank`. Wait-free.
+ *
+ * Errors: RANK (the group has no such member), ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `group` is a group; `rank` is valid for a write.
+ */
+int tsumugi_group_translate(const struct tsumugi_group *group,
+                            uint32_t member,
+                            uint32_t *rank);
+
+/**
+ * Waits until every member has called it. If `request` is not NULL, does not wait, but
+ * writes a request, which ends when every member has called it. All members must call it.
+ * Blocks, unless it begins.
+ *
+ * Errors: LOST, ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `group` is a group; `request` is NULL or valid for a write.
+ */
+int tsumugi_group_barrier(const struct tsumugi_group *group,
+                          struct tsumugi_request **request);
+
+/**
+ * Brings the `bytes` bytes at `data` of the member `root` to all members. If `request` is
+ * NULL, waits for the end; else begins the collective and writes a request, which
+ * `tsumugi_request_wait` and its like end: until then the program leaves the memory
+ * alone. All members must call it. Blocks, unless it begins.
+ *
+ * Errors: RANK (of `root`), LENGTH (another member gives other `bytes`: found where the
+ * bytes meet, and all members have taken part), LOST, ENDED, NULL. A member whose own
+ * arguments are wrong takes no part.
+ *
+ * # Safety
+ *
+ * `group` is a group; `data` is valid for reads and writes of `bytes` bytes until the
+ * collective has ended; `request` is NULL or valid for a write.
+ */
+int tsumugi_group_broadcast(const struct tsumugi_group *group,
+                            void *data,
+                            size_t bytes,
+                            uint32_t root,
+                            struct tsumugi_request **request);
+
+/**
+ * Brings `bytes` bytes of each member to `into` at the member `root`, in the order of the
+ * members; other members do not use `into`. `request` and the rest are as for
+ * `tsumugi_group_broadcast`.
+ *
+ * # Safety
+ *
+ * `group` is a group; until the collective has ended `from` is valid for a read of `bytes`
+ * bytes, and at the root `into` for a write of as many for each member; they do not
+ * overlap; `request` is NULL or valid for a write.
+ */
+int tsumugi_group_gather(const struct tsumugi_group *group,
+                         const void *from,
+                         size_t bytes,
+                         void *into,
+                         uint32_t root,
+                         struct tsumugi_request **request);
+
+/**
+ * Does the same as `tsumugi_group_gather` with lengths that differ: at the root, `lens`
+ * has the bytes of each member, and `places` their offsets in `into`, or is NULL if they
+ * follow each other. Other members do not use these.
+ *
+ * # Safety
+ *
+ * As for `tsumugi_group_gather`; at the root `lens` is valid for a read of as many numbers
+ * as the group has members, and `places` is NULL or valid for that, too; the places of
+ * `into` do not overlap.
+ */
+int tsumugi_group_gather_v(const struct tsumugi_group *group,
+                           const void *from,
+                           size_t bytes,
+                           void *into,
+                           const size_t *lens,
+                           const size_t *places,
+                           uint32_t root,
+                           struct tsumugi_request **request);
+
+/**
+ * Brings `bytes` bytes of `from` at the member `root` to `into` of each member: the block
+ * of its place; other members do not use `from`. `request` and the rest are as for
+ * `tsumugi_group_broadcast`.
+ *
+ * # Safety
+ *
+ * `group` is a group; until the collective has ended `into` is valid for a write of
+ * `bytes` bytes, and at the root `from` for a read of as many for each member; they do not
+ * overlap; `request` is NULL or valid for a write.
+ */
+int tsumugi_group_scatter(const struct tsumugi_group *group,
+                          const void *from,
+                          void *into,
+                          size_t bytes,
+                          uint32_t root,
+                          struct tsumugi_request **request);
+
+/**
+ * Does the same as `tsumugi_group_scatter` with lengths that differ: at the root, `lens`
+ * has the bytes of each member, and `places` their offsets in `from`, or is NULL if they
+ * follow each other. Other members do not use these.
+ *
+ * # Safety
+ *
+ * As for `tsumugi_group_scatter`; at the root `lens` is valid for a read of as many
+ * numbers as the group has members, and `places` is NULL or valid for that, too.
+ */
+int tsumugi_group_scatter_v(const struct tsumugi_group *group,
+                            const void *from,
+                            const size_t *lens,
+                            const size_t *places,
+                            void *into,
+                            size_t bytes,
+                            uint32_t root,
+                            struct tsumugi_request **request);
+
+/**
+ * Brings `bytes` bytes of each member to `into` at all members, in the order of the
+ * members. `request` and the rest are as for `tsumugi_group_broadcast`.
+ *
+ * # Safety
+ *
+ * `group` is a group; until the collective has ended `from` is valid for a read of `bytes`
+ * bytes, and `into` for a write of as many for each member; they do not overlap; `request`
+ * is NULL or valid for a write.
+ */
+int tsumugi_group_allgather(const struct tsumugi_group *group,
+                            const void *from,
+                            size_t bytes,
+                            void *into,
+                            struct tsumugi_request **request);
+
+/**
+ * Does the same as `tsumugi_group_allgather` with lengths that differ: `lens` has the bytes
+ * of each member, the same at all members. The blocks follow each other in `into`.
+ *
+ * # Safety
+ *
+ * As for `tsumugi_group_allgather`; `lens` is valid for a read of as many numbers as the
+ * group has members.
+ */
+int tsumugi_group_allgather_v(const struct tsumugi_group *group,
+                              const void *from,
+                              size_t bytes,
+                              void *into,
+                              const size_t *lens,
+                              struct tsumugi_request **request);
+
+/**
+ * Brings a block of `bytes` bytes of each member to each: the block of `from` of a
+ * member's place goes to that member, and the block of `into` of a member's place comes
+ * from it. `request` and the rest are as for `tsumugi_group_broadcast`.
+ *
+ * # Safety
+ *
+ * `group` is a group; until the collective has ended `from` is valid for a read, and
+ * `into` for a write, of `bytes` bytes for each member; they do not overlap; `request` is
+ * NULL or valid for a write.
+ */
+int tsumugi_group_alltoall(const struct tsumugi_group *group,
+                           const void *from,
+                           void *into,
+                           size_t bytes,
+                           struct tsumugi_request **request);
+
+/**
+ * Does the same as `tsumugi_group_alltoall` with lengths that differ: `from_lens` has the
+ * bytes of the blocks of `from`, and `from_places` their offsets, or is NULL if they follow
+ * each other; `into_lens` and `into_places` are those of `into`.
+ *
+ * # Safety
+ *
+ * As for `tsumugi_group_alltoall`; the lengths are valid for a read of as many numbers as
+ * the group has members, and the places are NULL or valid for that, too; the places of
+ * `into` do not overlap.
+ */
+int tsumugi_group_alltoall_v(const struct tsumugi_group *group,
+                             const void *from,
+                             const size_t *from_lens,
+                             const size_t *from_places,
+                             void *into,
+                             const size_t *into_lens,
+                             const size_t *into_places,
+                             struct tsumugi_request **request);
+
+/**
+ * Combines `count` elements of each member, one by one, as `by` says; the member `root`
+ * gets the result in `into`, which other members do not use. `from` is NULL where the
+ * elements lie in `into`. If `request` is NULL, waits for the end; else begins the
+ * collective and writes a request, which `tsumugi_request_wait` and its like end: until
+ * then the program leaves the memory alone. All members must call it. Blocks, unless it
+ * begins.
+ *
+ * Errors: RANK (of `root`), VALUE, FLAGS and SIZE (of `by`), LENGTH (another member gives
+ * another `count`: found where the elements meet, and all members have taken part), LOST,
+ * ENDED, NULL. A member whose own arguments are wrong takes no part.
+ *
+ * # Safety
+ *
+ * `group` is a group; `from` is valid for a read of the elements, and `into` for a write
+ * of them where it is used, until the collective has ended; they are the same or do not
+ * overlap; `by` is valid for a read of as many bytes as its `size` states; `request` is
+ * NULL or valid for a write.
+ */
+int tsumugi_group_reduce(const struct tsumugi_group *group,
+                         const void *from,
+                         void *into,
+                         size_t count,
+                         const struct tsumugi_reduction *by,
+                         uint32_t root,
+                         struct tsumugi_request **request);
+
+/**
+ * Combines `count` elements of each member, one by one, as `by` says; all members get
+ * the result in `into`. `from`, `request` and the rest are as for `tsumugi_group_reduce`.
+ *
+ * # Safety
+ *
+ * As for `tsumugi_group_reduce`.
+ */
+int tsumugi_group_allreduce(const struct tsumugi_group *group,
+                            const void *from,
+                            void *into,
+                            size_t count,
+                            const struct tsumugi_reduction *by,
+                            struct tsumugi_request **request);
+
+/**
+ * Combines `count` elements of the lower members and of this one, one by one, in the
+ * order of the members, to `into`. `from`, `request` and the rest are as for
+ * `tsumugi_group_reduce`.
+ *
+ * # Safety
+ *
+ * As for `tsumugi_group_reduce`.
+ */
+int tsumugi_group_scan(const struct tsumugi_group *group,
+                       const void *from,
+                       void *into,
+                       size_t count,
+                       const struct tsumugi_reduction *by,
+                       struct tsumugi_request **request);
+
+/**
+ * Combines `count` elements of the lower members, one by one, in the order of the
+ * members, to `into`, which stays as it is at the first member. `from`, `request` and the
+ * rest are as for `tsumugi_group_reduce`.
+ *
+ * # Safety
+ *
+ * As for `tsumugi_group_reduce`.
+ */
+int tsumugi_group_exscan(const struct tsumugi_group *group,
+                         const void *from,
+                         void *into,
+                         size_t count,
+                         const struct tsumugi_reduction *by,
+                         struct tsumugi_request **request);
+
+/**
+ * Combines the elements of all members, one by one, and writes this member's block of the
+ * result to `into`. `from` has a block of `count` elements for each member. `request` and
+ * the rest are as for `tsumugi_group_reduce`.
+ *
+ * # Safety
+ *
+ * As for `tsumugi_group_reduce`, with as many blocks in `from` as members; `from` and
+ * `into` do not overlap.
+ */
+int tsumugi_group_reduce_scatter(const struct tsumugi_group *group,
+                                 const void *from,
+                                 void *into,
+                                 size_t count,
+                                 const struct tsumugi_reduction *by,
+                                 struct tsumugi_request **request);
+
+/**
+ * Does the same as `tsumugi_group_reduce_scatter` with blocks of different lengths:
+ * `counts` has the number of elements of each member's block, the same at all members.
+ *
+ * # Safety
+ *
+ * As for `tsumugi_group_reduce_scatter`; `counts` is valid for a read of as many numbers
+ * as the group has members.
+ */
+int tsumugi_group_reduce_scatter_v(const struct tsumugi_group *group,
+                                   const void *from,
+                                   void *into,
+                                   const size_t *counts,
+                                   const struct tsumugi_reduction *by,
+                                   struct tsumugi_request **request);
+
+/**
+ * Combines one number of each member by `what` (`TSUMUGI_SUM` and the others); writes the
+ * result to `result`. All members must call it. Blocks.
+ *
+ * Errors: VALUE (of `what`), LOST, ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `group` is a group; `result` is valid for a write.
+ */
+int tsumugi_group_reduce_u64(const struct tsumugi_group *group,
+                             uint32_t what,
+                             uint64_t value,
+                             uint64_t *result);
+
+/**
+ * Does the same as `tsumugi_group_reduce_u64` on numbers with a sign.
+ *
+ * # Safety
+ *
+ * As for `tsumugi_group_reduce_u64`.
+ */
+int tsumugi_group_reduce_i64(const struct tsumugi_group *group,
+                             uint32_t what,
+                             int64_t value,
+                             int64_t *result);
+
+/**
+ * Does the same as `tsumugi_group_reduce_u64` on floats.
+ *
+ * # Safety
+ *
+ * As for `tsumugi_group_reduce_u64`.
+ */
+int tsumugi_group_reduce_f64(const struct tsumugi_group *group,
+                             uint32_t what,
+                             double value,
+                             double *result);
 
 /**
  * Runs `handle` for each message to `number` from now on, from any rank. Handlers of
@@ -3137,6 +3762,96 @@ int tsumugi_heap_calloc(const struct tsumugi_heap *heap,
 int tsumugi_heap_free(const struct tsumugi_heap *heap, tsumugi_addr block);
 
 /**
+ * Makes an empty deque on every rank, with room for at least `capacity` items of
+ * `item_bytes` bytes. All ranks must call it, with the same numbers, in the same order.
+ * Blocks.
+ *
+ * Errors: VALUE (`capacity` is 0 or above 2^23), MEMORY, CROWDED, LENGTH (another rank
+ * gives other numbers), LOST, JOB, NULL.
+ *
+ * # Safety
+ *
+ * `job` is a live job; `out` is valid for a write.
+ */
+int tsumugi_deque_create(const struct tsumugi_job *job,
+                         size_t capacity,
+                         size_t item_bytes,
+                         struct tsumugi_deque **out);
+
+/**
+ * Ends the handle of the deques. The memory is freed at the next barrier, so all ranks
+ * must have ended their thefts before it.
+ *
+ * Errors: ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `deque` is a deque; no thread of this process uses it any more.
+ */
+int tsumugi_deque_destroy(struct tsumugi_deque *deque);
+
+/**
+ * Adds a copy of an item to this rank's deque, and writes true to `is_added`; false: there
+ * was no room. Lock-free.
+ *
+ * Errors: ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `deque` is a deque; no other thread of this rank pushes or pops at the same time; `item`
+ * is valid for a read of the bytes of an item, `is_added` for a write.
+ */
+int tsumugi_deque_push(const struct tsumugi_deque *deque,
+                       const void *item,
+                       bool *is_added);
+
+/**
+ * Takes the newest item of this rank's deque to `into`, and writes true to `is_taken`;
+ * false: there was no item. Lock-free.
+ *
+ * Errors: ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `deque` is a deque; no other thread of this rank pushes or pops at the same time; `into`
+ * is valid for a write of the bytes of an item, `is_taken` for a write.
+ */
+int tsumugi_deque_pop(const struct tsumugi_deque *deque,
+                      void *into,
+                      bool *is_taken);
+
+/**
+ * Takes the oldest item of the deque of a rank, also of this one, to `into`, and writes
+ * true to `is_taken`; false: there was no item, or other thieves were faster several
+ * times; `into` then has arbitrary bytes. Blocks if the rank is on another node; otherwise
+ * lock-free.
+ *
+ * Errors: RANK, LOST, ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `deque` is a deque; `into` is valid for a write of the bytes of an item, `is_taken` for a
+ * write.
+ */
+int tsumugi_deque_steal(const struct tsumugi_deque *deque,
+                        uint32_t rank,
+                        void *into,
+                        bool *is_taken);
+
+/**
+ * Writes the number of items of this rank's deque to `count`; when it is there, thieves may
+ * have taken some. Wait-free.
+ *
+ * Errors: ENDED, NULL.
+ *
+ * # Safety
+ *
+ * `deque` is a deque; `count` is valid for a write.
+ */
+int tsumugi_deque_count(const struct tsumugi_deque *deque,
+                        size_t *count);
+
+/**
  * Makes an array of zeroes. All ranks must call it, with the same options, in the same
  * order. Blocks.
  *
@@ -3195,6 +3910,41 @@ int tsumugi_array_put(const struct tsumugi_array *array,
                       size_t count);
 
 /**
+ * Reads `count` elements, those of `indices`, to `into`, one after the other. The indices
+ * may be in any order and may repeat. Elements on other nodes are read by several ULTs at
+ * once. Blocks; wait-free between ranks of a node while the pages stay where they are.
+ *
+ * Errors: RANGE, LOST, ENDED, NULL; some elements may have been read then.
+ *
+ * # Safety
+ *
+ * `array` is an array; `indices` is valid for a read of `count` numbers, `into` for a write
+ * of `count` elements.
+ */
+int tsumugi_array_gather(const struct tsumugi_array *array,
+                         const size_t *indices,
+                         size_t count,
+                         void *into);
+
+/**
+ * Writes `count` elements, those of `indices`, from `from`, one after the other. If an
+ * index repeats, any of its values may be the last. Elements on other nodes are written by
+ * several ULTs at once. Blocks.
+ *
+ * Errors: RANGE (nothing was written), LOST (some elements may have been written), ENDED,
+ * NULL.
+ *
+ * # Safety
+ *
+ * `array` is an array; `indices` is valid for a read of `count` numbers, `from` for a read
+ * of `count` elements.
+ */
+int tsumugi_array_scatter(const struct tsumugi_array *array,
+                          const size_t *indices,
+                          size_t count,
+                          const void *from);
+
+/**
  * Changes an element of 4 bytes with `operand`, by the atomic operation `what`
  * (`TSUMUGI_ATOMIC_*`), at its owner, and writes the old value to `old`, unless that is
  * NULL. Blocks.
@@ -3226,14 +3976,27 @@ int tsumugi_array_atomic8(const struct tsumugi_array *array,
                           uint64_t *old);
 
 /**
- * Stores `desired` in an element of 8 bytes if it is `expected`, and writes the old
- * value to `old`, unless that is NULL. Blocks.
+ * Stores `desired` in an element of 4 bytes if it is `expected`, and writes the old value
+ * to `old`, unless that is NULL. Blocks.
  *
  * Errors: RANGE, VALUE (the elements have another size), LOST, ENDED, NULL.
  *
  * # Safety
  *
  * `array` is an array; `old` is NULL or valid for a write.
+ */
+int tsumugi_array_compare_swap4(const struct tsumugi_array *array,
+                                size_t index,
+                                uint32_t expected,
+                                uint32_t desired,
+                                uint32_t *old);
+
+/**
+ * Does the same as `tsumugi_array_compare_swap4` on an element of 8 bytes.
+ *
+ * # Safety
+ *
+ * As for `tsumugi_array_compare_swap4`.
  */
 int tsumugi_array_compare_swap8(const struct tsumugi_array *array,
                                 size_t index,

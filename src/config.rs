@@ -6,6 +6,7 @@
 //! | `TSUMUGI_WORKERS` | worker threads of a rank | its share of the cpuset, at least 1 |
 //! | `TSUMUGI_ULT_STACK_BYTES` | stack of a ULT (virtual) | 64 KiB |
 //! | `TSUMUGI_MAIN_STACK_BYTES` | stack of the main ULT (virtual) | 8 MiB |
+//! | `TSUMUGI_POOL_BYTES` | memory of a rank for [containers](crate::container) (virtual); a part of `TSUMUGI_EXPOSED_BYTES` | 256 MiB, or a quarter of the exposed memory if that is less |
 //! | `TSUMUGI_BIND` | `cores`: each worker is bound to a core, alone or together with other workers; `none` | `cores` if a launcher's ranks have a core for each worker, or if ranks with one worker each share the cores evenly |
 //! | `TSUMUGI_PATH` | how operations within a node are carried out: `direct`, `delegate`, `offload` | `direct` |
 //! | `TSUMUGI_SPIN` | rounds that an idle worker searches for work before it sleeps | 200; 0 with more workers on the node than cores |
@@ -59,7 +60,7 @@ use tsumugi_runtime::variable::{REPORT, TRACE};
 use tsumugi_ult::SuspensionCheck;
 
 pub use tsumugi_runtime::config::{Bind, Chosen, NetworkConfig, NetworkKind, NetworkSleep, Path};
-pub use tsumugi_runtime::variable::{MAIN_STACK, NETWORK, ULT_STACK};
+pub use tsumugi_runtime::variable::{MAIN_STACK, NETWORK, POOL, ULT_STACK};
 
 /// The settings of a rank. Settings that are `None` are chosen at start.
 #[derive(Clone, Debug, Default)]
@@ -94,6 +95,8 @@ pub struct Config {
     /// The partitions; a job that was started by the launcher has its partitions
     /// already.
     pub space: SpaceConfig,
+    /// The memory of a rank for [containers](crate::container).
+    pub pool_bytes: Option<usize>,
     /// The network between nodes.
     pub network: NetworkConfig,
 }
@@ -124,6 +127,7 @@ impl Config {
             calibrate: choice(CALIBRATE, &SWITCH)?,
             thresholds: thresholds()?,
             space: SpaceConfig::from_env()?,
+            pool_bytes: size(POOL, POOL_BYTES_MIN, POOL_BYTES_MAX)?,
             network: NetworkConfig {
                 kind: choice(NETWORK, &NETWORKS)?.unwrap_or_default(),
                 provider: word(PROVIDER),
@@ -175,6 +179,7 @@ impl Config {
             calibrate: self.calibrate.unwrap_or(true) && !crowded && size > 1,
             thresholds: self.thresholds,
             silence: self.network.silence_limit(),
+            pool_bytes: self.pool_bytes.unwrap_or(POOL_BYTES.min(self.space.exposed_bytes / 4)),
         }
     }
 }
@@ -353,3 +358,7 @@ const STACK_BYTES_MIN: usize = 16 << 10;
 const STACK_BYTES_MAX: usize = 1 << 32;
 pub(crate) const MAIN_STACK_BYTES: usize = 8 << 20;
 pub(crate) const SPIN: u32 = 200;
+/// A rank has so much, but a quarter of its exposed memory at most.
+pub(crate) const POOL_BYTES: usize = 256 << 20;
+const POOL_BYTES_MIN: usize = 64 << 10;
+const POOL_BYTES_MAX: usize = 1 << 42;

@@ -33,7 +33,7 @@
 //! | [`Global::workspace`] | bytes in parts on several ranks |
 //! | [`Global::channel_to`], [`Global::channel_from`] | messages of any length, in order |
 //! | [`SegmentSource`], [`SegmentSink`] | rings of segments from one rank to another |
-//! | [`Global::pool`], [`container`] | remote malloc and free; vectors, lists, maps of all ranks |
+//! | [`Global::pool`], [`container`] | remote malloc and free; containers of bytes, below [`crate::container`] |
 //!
 //! The first access to a rank reads the rank's table of regions; later accesses
 //! find the table in this rank's cache, which has a bound that does not depend on

@@ -54,7 +54,12 @@ mod call;
 mod rooted;
 mod all;
 mod ops;
+mod raw;
 
 pub use handle::Group;
 pub use operation::{And, Commuting, Max, Min, Operation, Or, Prod, Sum, Xor};
 pub use ops::{CombineBy, GroupOps, InPlace, MoveOnly, NoValues, OfGroup, ToOther};
+#[doc(hidden)]
+pub use raw::{RawBlocks, RawCollective, StartedCollective, raw_combine};
+#[doc(hidden)]
+pub use tsumugi_runtime::service::collectives::CombineFn;

@@ -32,9 +32,11 @@
 //! | [`Runtime::world`], [`group`] | groups of ranks, and collectives: broadcast, reduce, gather, scan, ... |
 //! | [`Runtime::call`], [`Runtime::handler`] | functions of other ranks |
 //! | [`Runtime::global`], [`global`] | addresses that name a byte of any rank, and copies between any two |
+//! | [`Runtime::map`], [`container`] | maps, sets, vectors, deques and lists of all ranks |
 //! | [`Runtime::share_lock`], [`lock`] | locks of all ranks |
 //! | [`Runtime::window`], [`window`] | arrays with fences, epochs and locks |
 //! | [`Runtime::array`], [`array`](mod@array) | arrays of all ranks, with pages that move |
+//! | [`Runtime::rank_deque`], [`steal`] | work of a rank, from which other ranks steal |
 //! | [`Runtime::wait_until`], [`Signal`] | sleeping until another rank signals |
 //! | [`Runtime::spawn`], [`ult`] | user-level threads |
 //! | [`GlobalHeap`] | an allocator that puts all allocations of a program where peers can read them |
@@ -58,6 +60,8 @@ pub mod lock;
 pub mod window;
 pub mod array;
 pub mod global;
+pub mod container;
+pub mod steal;
 mod ledger;
 mod call;
 mod start;
@@ -72,6 +76,7 @@ pub use adopted::{Adoptable, Adopted};
 pub use array::GlobalArray;
 pub use comm::Comm;
 pub use config::{Bind, Chosen, Config, NetworkConfig, NetworkKind, NetworkSleep, Path};
+pub use container::{GlobalDeque, GlobalList, GlobalMap, GlobalMultiset, GlobalSet, GlobalVec};
 pub use deferred::{Busy, Deferred, InFlight, Status};
 pub use global::{Global, GlobalAddr, GlobalBlock, GlobalPtr};
 pub use group::Group;
@@ -82,6 +87,7 @@ pub use memory::{Buffer, Exposed, MemoryOptions, Shared};
 pub use ops::Signal;
 pub use runtime::Runtime;
 pub use start::{Bootstrapped, run, run_ranks};
+pub use steal::{RankDeque, Stealer};
 pub use window::Window;
 
 /// Derives [`Plain`](trait@Plain) for a struct, if the compiler can prove it:

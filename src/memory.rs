@@ -190,6 +190,29 @@ impl Runtime {
     }
 }
 
+impl MemoryOptions {
+    /// Makes an array of `len` zero values on every rank. Collective, as
+    /// [`Runtime::share`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Runtime::share`].
+    pub fn share<T: Plain>(&self, rt: &Runtime, len: usize) -> Result<Shared<T>, Error> {
+        rt.share_own(self.expose(rt, len)?)
+    }
+
+    /// Makes an array of `len` zero values that peers with its address can reach.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Runtime::expose`].
+    pub fn expose<T: Plain>(&self, rt: &Runtime, len: usize) -> Result<Exposed<T>, Error> {
+        let (agent, owner) = (rt.agent(self.agent), MemoryOwner::Program);
+        let block = RegisteredBlock::new::<T>(rt, len, Access::ReadWrite, agent, owner)?;
+        Ok(Exposed { block, len: len as u64, of: PhantomData })
+    }
+}
+
 impl<T: Plain> Shared<T> {
     /// The address of value `index` of `rank`'s array. The operation that uses the
     /// address checks both. An index without a value is refused there, of any size:
@@ -282,6 +305,19 @@ impl Exposed<u64> {
         // owns; it is aligned as the block is, and only accessed as atomics and
         // plain bytes.
         unsafe { self.block.region.base.cast::<AtomicU64>().add(index).as_ref() }
+    }
+
+    /// The words of the array, for this rank's processors.
+    ///
+    /// # Panics
+    ///
+    /// If the device is the agent.
+    #[inline(always)]
+    pub(crate) fn words(&self) -> &[AtomicU64] {
+        assert!(self.agent() == Agent::Cpu, "processors have no words of {self:?}");
+        let first = self.block.region.base.cast::<AtomicU64>();
+        // SAFETY: as for `word`, all of them.
+        unsafe { std::slice::from_raw_parts(first.as_ptr(), self.len()) }
     }
 }
 

@@ -160,9 +160,9 @@ pub unsafe extern "C" fn tsumugi_compare_swap4(
     desired: u32,
     old: *mut u32,
 ) -> c_int {
-    let word = Change::compare_swap(GlobalAddr::from_bits(at), expected, desired);
+    let change = Change::compare_swap(GlobalAddr::from_bits(at), expected, desired);
     // SAFETY: the caller's.
-    unsafe { carry(job, Ok(word), old) }
+    unsafe { carry(job, change, old) }
 }
 
 /// Does the same as `tsumugi_compare_swap4` on 8 bytes.
@@ -178,9 +178,9 @@ pub unsafe extern "C" fn tsumugi_compare_swap8(
     desired: u64,
     old: *mut u64,
 ) -> c_int {
-    let word = Change::compare_swap(GlobalAddr::from_bits(at), expected, desired);
+    let change = Change::compare_swap(GlobalAddr::from_bits(at), expected, desired);
     // SAFETY: the caller's.
-    unsafe { carry(job, Ok(word), old) }
+    unsafe { carry(job, change, old) }
 }
 
 /// Carries out an atomic operation, and writes the old value to `old`.
@@ -196,25 +196,43 @@ unsafe fn change<T: Word>(
     operand: T,
     old: *mut T,
 ) -> c_int {
-    // SAFETY: the caller's.
-    if let Some(job) = unsafe { job.as_ref() } {
-        let atomic = |kind| job.word(at, Op::atomic(kind, UNKNOWN, operand));
-        // The addition has a path of its own: with the kind known, it is one instruction.
-        let done = match kind_of(what) {
-            Some(Kind::FetchAdd) => atomic(Kind::FetchAdd),
-            Some(kind) => atomic(kind),
-            None => return TSUMUGI_ERROR_FLAGS,
-        };
-        if let Some(done) = done {
-            if !old.is_null() {
-                // SAFETY: the caller's.
-                unsafe { old.write(T::from_bits(done.old)) };
-            }
-            return job.done(done);
-        }
+    // The addition has a path of its own: with the kind known, it is one instruction.
+    if what == TSUMUGI_ATOMIC_ADD
+        // SAFETY: the caller's.
+        && let Some(job) = unsafe { job.as_ref() }
+        && let Some(done) = job.word(at, Op::atomic(Kind::FetchAdd, UNKNOWN, operand))
+    {
+        // SAFETY: the caller's.
+        return unsafe { job.changed(done, old) };
     }
     // SAFETY: the caller's.
-    unsafe { carry(job, atomic(what, at, operand), old) }
+    unsafe { change_by(job, what, at, operand, old) }
+}
+
+/// Carries out an atomic operation of any kind, or one that is not at hand.
+///
+/// # Safety
+///
+/// `job` is a live job or NULL; `old` is NULL or valid for a write.
+#[inline(never)]
+unsafe fn change_by<T: Word>(
+    job: *const tsumugi_job,
+    what: c_int,
+    at: tsumugi_addr,
+    operand: T,
+    old: *mut T,
+) -> c_int {
+    let Some(kind) = kind_of(what) else { return TSUMUGI_ERROR_FLAGS };
+    // SAFETY: the caller's.
+    if let Some(job) = unsafe { job.as_ref() }
+        && let Some(done) = job.word(at, Op::atomic(kind, UNKNOWN, operand))
+    {
+        // SAFETY: the caller's.
+        return unsafe { job.changed(done, old) };
+    }
+    let change = Change::atomic(kind, GlobalAddr::from_bits(at), operand);
+    // SAFETY: the caller's.
+    unsafe { carry(job, change, old) }
 }
 
 /// Reads what is not a word at hand.
@@ -284,15 +302,11 @@ unsafe fn put(
 /// `job` is a live job or NULL; `old` is NULL or valid for a write.
 #[cold]
 #[inline(never)]
-unsafe fn carry<T: Word>(
-    job: *const tsumugi_job,
-    word: Result<Change, c_int>,
-    old: *mut T,
-) -> c_int {
+unsafe fn carry<T: Word>(job: *const tsumugi_job, change: Change, old: *mut T) -> c_int {
     let carry = || {
         // SAFETY: the caller's.
         let job = unsafe { borrow(job) }?;
-        let was = job.global.change(word?).map_err(of_access)?;
+        let was = job.global.change(change).map_err(of_access)?;
         if !old.is_null() {
             // SAFETY: the caller's.
             unsafe { old.write(T::from_bits(was)) };
@@ -331,6 +345,20 @@ impl tsumugi_job {
     #[inline(always)]
     fn done(&self, done: DoneWord) -> c_int {
         if done.must_tick { self.tick() } else { TSUMUGI_OK }
+    }
+
+    /// Writes the old value of a word that was changed to `old`; returns the code.
+    ///
+    /// # Safety
+    ///
+    /// `old` is NULL or valid for a write.
+    #[inline(always)]
+    unsafe fn changed<T: Word>(&self, done: DoneWord, old: *mut T) -> c_int {
+        if !old.is_null() {
+            // SAFETY: the caller's.
+            unsafe { old.write(T::from_bits(done.old)) };
+        }
+        self.done(done)
     }
 
     #[cold]

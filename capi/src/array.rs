@@ -5,16 +5,12 @@
 //! elements, so an element lies on one page.
 
 use super::code::{code_of, of_array, of_error};
-use super::object::{Object, Places, bytes_at, end, given, job, live, make, refuse, room_at, tell};
+use super::object::{Object, Places, end, given, job, make, refuse};
 use super::parameter::{self, read};
-use super::{
-    TSUMUGI_ATOMIC_ADD, TSUMUGI_ATOMIC_AND, TSUMUGI_ATOMIC_OR, TSUMUGI_ATOMIC_SWAP,
-    TSUMUGI_ATOMIC_XOR, TSUMUGI_ERROR_LENGTH, TSUMUGI_ERROR_VALUE, tsumugi_job,
-};
-use std::ffi::{c_int, c_void};
-use std::slice;
+use super::{TSUMUGI_ERROR_LENGTH, TSUMUGI_ERROR_VALUE, tsumugi_job};
+use std::ffi::c_int;
 use tsumugi::array::{ArrayError, ArrayOptions, Directory, Distribution};
-use tsumugi::{Error, GlobalArray, Plain, Rank, Runtime, Word};
+use tsumugi::{Error, GlobalArray, Plain, Runtime};
 
 /// Contiguous runs of pages: rank 0 has the first run.
 pub const TSUMUGI_ARRAY_BLOCK: u32 = 0;
@@ -63,7 +59,7 @@ unsafe impl parameter::Versioned for tsumugi_array_options {}
 pub struct tsumugi_array {
     pub(super) units: Units,
     len: usize,
-    element_bytes: usize,
+    pub(super) element_bytes: usize,
 }
 
 /// The array by the size of its units.
@@ -131,208 +127,6 @@ pub unsafe extern "C" fn tsumugi_array_create(
 pub unsafe extern "C" fn tsumugi_array_destroy(array: *mut tsumugi_array) -> c_int {
     // SAFETY: the caller's.
     code_of(unsafe { end(array) }.map(drop))
-}
-
-/// Reads `count` elements from `index` on. Lock-free; wait-free between ranks of a node
-/// while their pages stay where they are.
-///
-/// Errors: RANGE, LOST, ENDED, NULL.
-///
-/// # Safety
-///
-/// `array` is an array; `into` is valid for a write of `count` elements.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tsumugi_array_get(
-    array: *const tsumugi_array,
-    index: usize,
-    into: *mut c_void,
-    count: usize,
-) -> c_int {
-    let get = || {
-        // SAFETY: the caller's.
-        let of = unsafe { live(array) }?;
-        let (at, bytes) = of.range(index, count)?;
-        let into = room_at(into, bytes, "into")?;
-        // SAFETY: the caller's; the place holds as many bytes as the elements have.
-        with_units!(&of.units, |units| unsafe { load(units, at, into, bytes) })
-    };
-    code_of(get())
-}
-
-/// Writes `count` elements from `index` on. Blocks.
-///
-/// Errors: RANGE, LOST, ENDED, NULL.
-///
-/// # Safety
-///
-/// `array` is an array; `from` is valid for a read of `count` elements.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tsumugi_array_put(
-    array: *const tsumugi_array,
-    index: usize,
-    from: *const c_void,
-    count: usize,
-) -> c_int {
-    let put = || {
-        // SAFETY: the caller's.
-        let of = unsafe { live(array) }?;
-        let (at, bytes) = of.range(index, count)?;
-        // SAFETY: the caller's.
-        let from = unsafe { bytes_at(from, bytes, "from") }?;
-        with_units!(&of.units, |units| store(units, at, from))
-    };
-    code_of(put())
-}
-
-/// Changes an element of 4 bytes with `operand`, by the atomic operation `what`
-/// (`TSUMUGI_ATOMIC_*`), at its owner, and writes the old value to `old`, unless that is
-/// NULL. Blocks.
-///
-/// Errors: RANGE, VALUE (of `what`, or the elements have another size), LOST, ENDED,
-/// NULL.
-///
-/// # Safety
-///
-/// `array` is an array; `old` is NULL or valid for a write.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tsumugi_array_atomic4(
-    array: *const tsumugi_array,
-    what: c_int,
-    index: usize,
-    operand: u32,
-    old: *mut u32,
-) -> c_int {
-    let change = || {
-        // SAFETY: the caller's.
-        let was = change(unsafe { live(array)?.fours() }?, what, index, operand)?;
-        // SAFETY: the caller's.
-        unsafe { tell(old, was) };
-        Ok(())
-    };
-    code_of(change())
-}
-
-/// Does the same as `tsumugi_array_atomic4` on an element of 8 bytes.
-///
-/// # Safety
-///
-/// As for `tsumugi_array_atomic4`.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tsumugi_array_atomic8(
-    array: *const tsumugi_array,
-    what: c_int,
-    index: usize,
-    operand: u64,
-    old: *mut u64,
-) -> c_int {
-    let change = || {
-        // SAFETY: the caller's.
-        let was = change(unsafe { live(array)?.eights() }?, what, index, operand)?;
-        // SAFETY: the caller's.
-        unsafe { tell(old, was) };
-        Ok(())
-    };
-    code_of(change())
-}
-
-/// Stores `desired` in an element of 8 bytes if it is `expected`, and writes the old
-/// value to `old`, unless that is NULL. Blocks.
-///
-/// Errors: RANGE, VALUE (the elements have another size), LOST, ENDED, NULL.
-///
-/// # Safety
-///
-/// `array` is an array; `old` is NULL or valid for a write.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tsumugi_array_compare_swap8(
-    array: *const tsumugi_array,
-    index: usize,
-    expected: u64,
-    desired: u64,
-    old: *mut u64,
-) -> c_int {
-    let swap = || {
-        // SAFETY: the caller's.
-        let units = unsafe { live(array)?.eights() }?;
-        let was = units.compare_swap(index, expected, desired).map_err(of_array)?;
-        // SAFETY: the caller's.
-        unsafe { tell(old, was) };
-        Ok(())
-    };
-    code_of(swap())
-}
-
-/// Brings the pages of `count` elements from `index` on to this rank, and writes how many
-/// have moved to `moved`, unless that is NULL. Blocks.
-///
-/// Errors: RANGE, MEMORY (this rank has no room for the pages), LOST, ENDED, NULL.
-///
-/// # Safety
-///
-/// `array` is an array; `moved` is NULL or valid for a write.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tsumugi_array_own(
-    array: *const tsumugi_array,
-    index: usize,
-    count: usize,
-    moved: *mut usize,
-) -> c_int {
-    let own = || {
-        // SAFETY: the caller's.
-        let of = unsafe { live(array) }?;
-        let (at, bytes) = of.range(index, count)?;
-        let units = bytes / of.unit_bytes();
-        let brought = with_units!(&of.units, |array| array.own(at..at + units));
-        // SAFETY: the caller's.
-        unsafe { tell(moved, brought.map_err(of_array)?) };
-        Ok(())
-    };
-    code_of(own())
-}
-
-/// Writes the rank that has the page of an element to `owner`; the page may move at any
-/// time. Blocks.
-///
-/// Errors: RANGE, LOST, ENDED, NULL.
-///
-/// # Safety
-///
-/// `array` is an array; `owner` is valid for a write.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tsumugi_array_owner(
-    array: *const tsumugi_array,
-    index: usize,
-    owner: *mut u32,
-) -> c_int {
-    let find = || {
-        // SAFETY: the caller's.
-        let (of, owner) = unsafe { (live(array)?, given(owner, "owner")?) };
-        let (at, _) = of.range(index, 1)?;
-        let found: Result<Rank, ArrayError> = with_units!(&of.units, |array| array.owner(at));
-        // SAFETY: the caller's.
-        unsafe { owner.write(found.map_err(of_array)?.0) };
-        Ok(())
-    };
-    code_of(find())
-}
-
-/// Brings every page back to the rank that had it at first. All ranks must call it.
-/// Blocks.
-///
-/// Errors: MEMORY, LOST, JOB, ENDED, NULL.
-///
-/// # Safety
-///
-/// `array` is an array.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn tsumugi_array_return_home(array: *const tsumugi_array) -> c_int {
-    let bring = || {
-        // SAFETY: the caller's.
-        let of = unsafe { live(array) }?;
-        let moved = with_units!(&of.units, |array| array.return_home());
-        moved.map(drop).map_err(|error| of_error(&error))
-    };
-    code_of(bring())
 }
 
 impl tsumugi_array {
@@ -403,26 +197,6 @@ impl tsumugi_array {
     pub(super) fn unit_bytes(&self) -> usize {
         with_units!(&self.units, |array| unit_bytes(array))
     }
-
-    fn fours(&self) -> Result<&GlobalArray<u32>, c_int> {
-        match &self.units {
-            Units::Four(array) if self.element_bytes == 4 => Ok(array),
-            _ => Err(self.not_of(4)),
-        }
-    }
-
-    fn eights(&self) -> Result<&GlobalArray<u64>, c_int> {
-        match &self.units {
-            Units::Eight(array) if self.element_bytes == 8 => Ok(array),
-            _ => Err(self.not_of(8)),
-        }
-    }
-
-    fn not_of(&self, bytes: usize) -> c_int {
-        let own = self.element_bytes;
-        let reason = format_args!("the elements have {own} bytes, and the operation {bytes}");
-        refuse(TSUMUGI_ERROR_VALUE, reason)
-    }
 }
 
 impl Object for tsumugi_array {
@@ -436,77 +210,6 @@ impl Object for tsumugi_array {
 
 fn unit_bytes<T: Plain>(_: &GlobalArray<T>) -> usize {
     size_of::<T>()
-}
-
-/// Reads units from `at` on.
-///
-/// # Safety
-///
-/// `into` is valid for a write of `bytes` bytes, a multiple of the unit.
-unsafe fn load<T: Plain>(
-    array: &GlobalArray<T>,
-    at: usize,
-    into: *mut u8,
-    bytes: usize,
-) -> Result<(), c_int> {
-    let into = into.cast::<T>();
-    if bytes == size_of::<T>() {
-        let value = array.get(at).map_err(of_array)?;
-        // SAFETY: the caller's.
-        unsafe { into.write_unaligned(value) };
-        return Ok(());
-    }
-    if into.is_aligned() {
-        // SAFETY: the caller's. The bytes are zeroed first: the caller's memory may be
-        // uninitialized, and a slice of it must not be.
-        let into = unsafe {
-            into.write_bytes(0, bytes / size_of::<T>());
-            slice::from_raw_parts_mut(into, bytes / size_of::<T>())
-        };
-        return array.get_slice(at, into).map_err(of_array);
-    }
-    for unit in 0..bytes / size_of::<T>() {
-        let value = array.get(at + unit).map_err(of_array)?;
-        // SAFETY: the caller's.
-        unsafe { into.add(unit).write_unaligned(value) };
-    }
-    Ok(())
-}
-
-/// Writes units from `at` on.
-fn store<T: Plain>(array: &GlobalArray<T>, at: usize, from: &[u8]) -> Result<(), c_int> {
-    let count = from.len() / size_of::<T>();
-    let values = from.as_ptr().cast::<T>();
-    if count > 1 && values.is_aligned() {
-        // SAFETY: the bytes are borrowed, and are values of a `Plain` type.
-        let values = unsafe { slice::from_raw_parts(values, count) };
-        return array.put_slice(at, values).map_err(of_array);
-    }
-    (0..count).try_for_each(|unit| {
-        // SAFETY: as above; the values may be unaligned.
-        let value = unsafe { values.add(unit).read_unaligned() };
-        array.put(at + unit, value).map_err(of_array)
-    })
-}
-
-fn change<T: Word>(
-    array: &GlobalArray<T>,
-    what: c_int,
-    index: usize,
-    operand: T,
-) -> Result<T, c_int> {
-    let was = match what {
-        TSUMUGI_ATOMIC_ADD => array.fetch_add(index, operand),
-        TSUMUGI_ATOMIC_AND => array.fetch_and(index, operand),
-        TSUMUGI_ATOMIC_OR => array.fetch_or(index, operand),
-        TSUMUGI_ATOMIC_XOR => array.fetch_xor(index, operand),
-        TSUMUGI_ATOMIC_SWAP => array.swap(index, operand),
-        _ => {
-            let reason = format_args!("{what} is no atomic operation");
-            return Err(refuse(TSUMUGI_ERROR_VALUE, reason));
-        }
-    };
-    was.map_err(of_array)
 }
 
 /// The default size of a page.

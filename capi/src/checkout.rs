@@ -1,14 +1,13 @@
 //! Checkouts of an array: copies of elements that a rank works on as plain memory.
 
-use super::array::with_units;
+use super::array::{Units, with_units};
 use super::code::{code_of, of_array, of_error};
 use super::object::{Object, Places, end, given, live, make, refuse};
 use super::{TSUMUGI_ERROR_VALUE, tsumugi_array};
-use std::any::Any;
 use std::ffi::{c_int, c_void};
 use std::fmt;
 use std::ops::Range;
-use tsumugi::array::{ArrayError, Read, ReadWrite, Write};
+use tsumugi::array::{ArrayError, Checkout, Read, ReadWrite, Write};
 use tsumugi::{GlobalArray, Plain};
 
 /// The elements are read.
@@ -21,7 +20,24 @@ pub const TSUMUGI_CHECKOUT_READ_WRITE: c_int = 2;
 
 /// Elements that are lent to the program until `tsumugi_checkin`. It belongs to no
 /// thread.
-pub struct tsumugi_checkout(#[allow(dead_code, reason = "held until dropped")] Box<dyn Any + Send>);
+pub struct tsumugi_checkout(#[allow(dead_code, reason = "held until dropped")] CheckedOut);
+
+/// A checkout by the size of the array's units.
+#[allow(dead_code, reason = "held until dropped")]
+enum CheckedOut {
+    One(CheckoutBy<u8>),
+    Two(CheckoutBy<u16>),
+    Four(CheckoutBy<u32>),
+    Eight(CheckoutBy<u64>),
+}
+
+/// A checkout by its use.
+#[allow(dead_code, reason = "held until dropped")]
+enum CheckoutBy<T: Plain> {
+    Read(Checkout<T, Read>),
+    Write(Checkout<T, Write>),
+    ReadWrite(Checkout<T, ReadWrite>),
+}
 
 /// Lends `count` elements from `index` on, for a use of them (`TSUMUGI_CHECKOUT_*`), and
 /// writes the address of their copies to `elements`. At one rank, an element is lent to
@@ -52,7 +68,12 @@ pub unsafe extern "C" fn tsumugi_array_checkout(
         let elements = given(elements, "elements")?;
         let (at, bytes) = of.range(index, count)?;
         let units = at..at + bytes / of.unit_bytes();
-        let (lent, start) = with_units!(&of.units, |array| lend(array, units, mode))?;
+        let (lent, start) = match &of.units {
+            Units::One(array) => lend(array, units, mode, CheckedOut::One),
+            Units::Two(array) => lend(array, units, mode, CheckedOut::Two),
+            Units::Four(array) => lend(array, units, mode, CheckedOut::Four),
+            Units::Eight(array) => lend(array, units, mode, CheckedOut::Eight),
+        }?;
         // SAFETY: the caller's.
         unsafe {
             elements.write(start);
@@ -134,29 +155,33 @@ pub unsafe extern "C" fn tsumugi_array_fence(array: *const tsumugi_array) -> c_i
     code_of(fence())
 }
 
-/// What is lent, and the address of its first element.
-type Lent = (Box<dyn Any + Send>, *mut c_void);
-
-fn lend<T: Plain>(array: &GlobalArray<T>, units: Range<usize>, mode: c_int) -> Result<Lent, c_int> {
-    let lent: Result<Lent, ArrayError> = match mode {
+/// Lends units; returns the checkout and the address of its first element.
+fn lend<T: Plain>(
+    array: &GlobalArray<T>,
+    units: Range<usize>,
+    mode: c_int,
+    keep: impl FnOnce(CheckoutBy<T>) -> CheckedOut,
+) -> Result<(CheckedOut, *mut c_void), c_int> {
+    let lent: Result<(CheckoutBy<T>, *mut T), ArrayError> = match mode {
         TSUMUGI_CHECKOUT_READ => array.checkout(units, Read).map(|lent| {
-            let start = lent.as_ptr().cast_mut().cast();
-            (Box::new(lent) as Box<_>, start)
+            let start = lent.as_ptr().cast_mut();
+            (CheckoutBy::Read(lent), start)
         }),
         TSUMUGI_CHECKOUT_WRITE => array.checkout(units, Write).map(|mut lent| {
-            let start = lent.as_mut_ptr().cast();
-            (Box::new(lent) as Box<_>, start)
+            let start = lent.as_mut_ptr();
+            (CheckoutBy::Write(lent), start)
         }),
         TSUMUGI_CHECKOUT_READ_WRITE => array.checkout(units, ReadWrite).map(|mut lent| {
-            let start = lent.as_mut_ptr().cast();
-            (Box::new(lent) as Box<_>, start)
+            let start = lent.as_mut_ptr();
+            (CheckoutBy::ReadWrite(lent), start)
         }),
         _ => {
             let reason = format_args!("{mode} is no mode of a checkout");
             return Err(refuse(TSUMUGI_ERROR_VALUE, reason));
         }
     };
-    lent.map_err(of_array)
+    let (lent, start) = lent.map_err(of_array)?;
+    Ok((keep(lent), start.cast()))
 }
 
 impl Object for tsumugi_checkout {

@@ -66,7 +66,7 @@ pub const TSUMUGI_ERROR_ELSEWHERE: c_int = -24;
 pub const TSUMUGI_ERROR_UNSUPPORTED: c_int = -25;
 /// Other ranks cannot reach the memory, or it has no global address.
 pub const TSUMUGI_ERROR_REACH: c_int = -26;
-/// The job has no such rank.
+/// The job has no such rank, or the group no such member.
 pub const TSUMUGI_ERROR_RANK: c_int = -27;
 /// The message or the answer is longer than the room for it; its beginning is there.
 pub const TSUMUGI_ERROR_TRUNCATED: c_int = -28;
@@ -121,7 +121,7 @@ pub extern "C" fn tsumugi_error_text(code: c_int) -> *const c_char {
         TSUMUGI_ERROR_ELSEWHERE => c"the memory belongs to another rank than the operation needs",
         TSUMUGI_ERROR_UNSUPPORTED => c"the path to the memory has no such operation",
         TSUMUGI_ERROR_REACH => c"other ranks cannot reach the memory, or it has no global address",
-        TSUMUGI_ERROR_RANK => c"the job has no such rank",
+        TSUMUGI_ERROR_RANK => c"the job has no such rank, or the group no such member",
         TSUMUGI_ERROR_TRUNCATED => c"the message or the answer is longer than the room for it",
         TSUMUGI_ERROR_LENGTH => {
             c"the length is more than the call can carry, or differs from that of another rank"
@@ -242,6 +242,10 @@ pub(super) fn of_error(error: &Error) -> c_int {
         Error::Coll(CollError::Addr(AddrError::PeerLost { .. })) => TSUMUGI_ERROR_LOST,
         Error::Coll(CollError::Addr(AddrError::Ended)) => TSUMUGI_ERROR_ENDED,
         Error::Coll(CollError::NoContext) => TSUMUGI_ERROR_CROWDED,
+        Error::Coll(CollError::NoSuchRoot { .. }) => TSUMUGI_ERROR_RANK,
+        Error::Coll(CollError::LengthsDiffer { .. } | CollError::WrongLength { .. }) => {
+            TSUMUGI_ERROR_LENGTH
+        }
         Error::OutOfMemory { .. } => TSUMUGI_ERROR_MEMORY,
         Error::Register(RegisterError::OutOfReach { .. }) => TSUMUGI_ERROR_REACH,
         Error::Register(_) | Error::Name(_) => TSUMUGI_ERROR_CROWDED,

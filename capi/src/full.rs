@@ -5,9 +5,10 @@
 //! operations are those of Qthreads; see Wheeler, Murphy, Thain: Qthreads: An API for
 //! Programming with Millions of Lightweight Threads, IPDPS 2008.
 
-use super::code::code_of;
-use super::parameter::place;
+use super::code::{code_of, of_interrupted};
+use super::parameter::{limit, place};
 use std::ffi::c_int;
+use tsumugi_ult::Limit;
 use tsumugi_ult::sync::{Condvar, Mutex};
 
 /// The words whose addresses have one hash.
@@ -26,7 +27,7 @@ struct WordBucket {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_word_fill(word: *mut u64) -> c_int {
     // SAFETY: a word that is not written may have any address.
-    unsafe { change(word, Await::Nothing, Become::Full, |_| ()) }
+    unsafe { change(word, Await::Nothing, Become::Full, Limit::NONE, |_| ()) }
 }
 
 /// Empties a word: the threads that wait for that continue.
@@ -39,7 +40,7 @@ pub unsafe extern "C" fn tsumugi_word_fill(word: *mut u64) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_word_empty(word: *mut u64) -> c_int {
     // SAFETY: as above.
-    unsafe { change(word, Await::Nothing, Become::Empty, |_| ()) }
+    unsafe { change(word, Await::Nothing, Become::Empty, Limit::NONE, |_| ()) }
 }
 
 /// Whether a word is full.
@@ -58,7 +59,7 @@ pub extern "C" fn tsumugi_word_is_full(word: *const u64) -> bool {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_word_write(word: *mut u64, value: u64) -> c_int {
     // SAFETY: the caller's.
-    unsafe { change(word, Await::Nothing, Become::Full, |word| word.write(value)) }
+    unsafe { change(word, Await::Nothing, Become::Full, Limit::NONE, |word| word.write(value)) }
 }
 
 /// Waits until a word is empty, writes it, and fills it. Blocks.
@@ -71,7 +72,27 @@ pub unsafe extern "C" fn tsumugi_word_write(word: *mut u64, value: u64) -> c_int
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_word_write_empty(word: *mut u64, value: u64) -> c_int {
     // SAFETY: the caller's.
-    unsafe { change(word, Await::Empty, Become::Full, |word| word.write(value)) }
+    unsafe { change(word, Await::Empty, Become::Full, Limit::NONE, |word| word.write(value)) }
+}
+
+/// Does what `tsumugi_word_write_empty` does, within a time limit (`TSUMUGI_FOREVER`: none);
+/// if `is_cancellable` is true, a cancellation of the caller also ends the wait. Blocks.
+///
+/// Errors: TIMED_OUT and CANCELLED (the word is as it was), NULL.
+///
+/// # Safety
+///
+/// As for `tsumugi_word_write_empty`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_word_write_empty_within(
+    word: *mut u64,
+    value: u64,
+    limit_ns: u64,
+    is_cancellable: bool,
+) -> c_int {
+    let limit = limit(limit_ns, is_cancellable);
+    // SAFETY: the caller's.
+    unsafe { change(word, Await::Empty, Become::Full, limit, |word| word.write(value)) }
 }
 
 /// Waits until a word is full, writes it, and leaves it full. Blocks.
@@ -84,7 +105,26 @@ pub unsafe extern "C" fn tsumugi_word_write_empty(word: *mut u64, value: u64) ->
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_word_write_full(word: *mut u64, value: u64) -> c_int {
     // SAFETY: the caller's.
-    unsafe { change(word, Await::Full, Become::Full, |word| word.write(value)) }
+    unsafe { change(word, Await::Full, Become::Full, Limit::NONE, |word| word.write(value)) }
+}
+
+/// Does what `tsumugi_word_write_full` does, within a time limit. Blocks.
+///
+/// Errors: TIMED_OUT and CANCELLED (the word is as it was), NULL.
+///
+/// # Safety
+///
+/// As for `tsumugi_word_write_full`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_word_write_full_within(
+    word: *mut u64,
+    value: u64,
+    limit_ns: u64,
+    is_cancellable: bool,
+) -> c_int {
+    let limit = limit(limit_ns, is_cancellable);
+    // SAFETY: the caller's.
+    unsafe { change(word, Await::Full, Become::Full, limit, |word| word.write(value)) }
 }
 
 /// Waits until a word is full, reads it, and leaves it full. Blocks.
@@ -97,7 +137,26 @@ pub unsafe extern "C" fn tsumugi_word_write_full(word: *mut u64, value: u64) -> 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_word_read(word: *const u64, value: *mut u64) -> c_int {
     // SAFETY: the caller's.
-    unsafe { read(word, value, Become::Full) }
+    unsafe { read(word, value, Become::Full, Limit::NONE) }
+}
+
+/// Does what `tsumugi_word_read` does, within a time limit. Blocks.
+///
+/// Errors: TIMED_OUT and CANCELLED (the word is as it was), NULL.
+///
+/// # Safety
+///
+/// As for `tsumugi_word_read`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_word_read_within(
+    word: *const u64,
+    value: *mut u64,
+    limit_ns: u64,
+    is_cancellable: bool,
+) -> c_int {
+    let limit = limit(limit_ns, is_cancellable);
+    // SAFETY: the caller's.
+    unsafe { read(word, value, Become::Full, limit) }
 }
 
 /// Waits until a word is full, reads it, and empties it. Blocks.
@@ -110,7 +169,26 @@ pub unsafe extern "C" fn tsumugi_word_read(word: *const u64, value: *mut u64) ->
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_word_take(word: *mut u64, value: *mut u64) -> c_int {
     // SAFETY: the caller's.
-    unsafe { read(word, value, Become::Empty) }
+    unsafe { read(word, value, Become::Empty, Limit::NONE) }
+}
+
+/// Does what `tsumugi_word_take` does, within a time limit. Blocks.
+///
+/// Errors: TIMED_OUT and CANCELLED (the word is as it was), NULL.
+///
+/// # Safety
+///
+/// As for `tsumugi_word_take`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tsumugi_word_take_within(
+    word: *mut u64,
+    value: *mut u64,
+    limit_ns: u64,
+    is_cancellable: bool,
+) -> c_int {
+    let limit = limit(limit_ns, is_cancellable);
+    // SAFETY: the caller's.
+    unsafe { read(word, value, Become::Empty, limit) }
 }
 
 /// What a call waits for.
@@ -131,18 +209,18 @@ enum Become {
 /// # Safety
 ///
 /// `word` is valid for a read, `value` for a write.
-unsafe fn read(word: *const u64, value: *mut u64, after: Become) -> c_int {
+unsafe fn read(word: *const u64, value: *mut u64, after: Become, limit: Limit) -> c_int {
     // SAFETY: the caller's.
     match unsafe { place(value) } {
         // SAFETY: the caller's.
         Ok(value) => unsafe {
-            change(word.cast_mut(), Await::Full, after, |word| value.write(word.read()))
+            change(word.cast_mut(), Await::Full, after, limit, |word| value.write(word.read()))
         },
         Err(code) => code,
     }
 }
 
-/// Waits, does `access`, and fills or empties the word.
+/// Waits within a limit, does `access`, and fills or empties the word.
 ///
 /// # Safety
 ///
@@ -151,10 +229,11 @@ unsafe fn change(
     word: *mut u64,
     before: Await,
     after: Become,
+    limit: Limit,
     access: impl FnOnce(*mut u64),
 ) -> c_int {
     // SAFETY: the pointer is only compared.
-    code_of(unsafe { place(word) }.map(|word| {
+    code_of(unsafe { place(word) }.and_then(|word| {
         let (words, address) = (words(word), word.addr());
         let mut empty = words.empty.lock();
         let at = loop {
@@ -162,15 +241,16 @@ unsafe fn change(
             if before == Await::Nothing || at.is_some() == (before == Await::Empty) {
                 break at;
             }
-            words.changed.wait(&mut empty);
+            words.changed.wait_within(&mut empty, limit).map_err(of_interrupted)?;
         };
         access(word);
         match (at, after) {
             (None, Become::Empty) => empty.push(address),
             (Some(at), Become::Full) => _ = empty.swap_remove(at),
-            _ => return,
+            _ => return Ok(()),
         }
         words.changed.notify_all();
+        Ok(())
     }))
 }
 

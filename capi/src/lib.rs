@@ -1,6 +1,7 @@
 //! The C interface: user-level threads and their synchronization, schedulers of
 //! other libraries, jobs of several ranks, and what these have together: memory,
-//! signals, messages, active messages, locks, windows, a heap and arrays. The header is
+//! signals, messages, collectives of groups, active messages, locks, windows, a heap,
+//! deques of work and arrays. The header is
 //! `include/tsumugi.h`.
 //!
 //! ```text
@@ -29,6 +30,7 @@ mod code;
 mod parameter;
 mod scheduler;
 mod thread;
+mod spawn;
 mod worker;
 mod park;
 mod lock;
@@ -49,22 +51,37 @@ mod signal;
 mod private_heap;
 mod comm;
 mod request;
+mod group;
+mod reduction;
+mod collective;
+mod combine;
 mod active_message;
 mod rank_lock;
 mod window;
 mod epoch;
 mod heap;
+mod deque;
 mod array;
+mod array_elements;
+mod array_atomics;
+mod array_pages;
 mod checkout;
 
 pub use access::*;
 pub use active_message::*;
 pub use array::*;
+pub use array_atomics::*;
+pub use array_elements::*;
+pub use array_pages::*;
 pub use checkout::*;
 pub use code::*;
+pub use collective::*;
+pub use combine::*;
 pub use comm::*;
+pub use deque::*;
 pub use epoch::*;
 pub use full::*;
+pub use group::*;
 pub use heap::*;
 pub use job::*;
 pub use key::*;
@@ -76,12 +93,14 @@ pub use operation::*;
 pub use park::*;
 pub use private_heap::*;
 pub use rank_lock::*;
+pub use reduction::*;
 pub use region::*;
 pub use request::*;
 pub use rwlock::*;
 pub use scheduler::*;
 pub use semaphore::*;
 pub use signal::*;
+pub use spawn::*;
 pub use thread::*;
 pub use version::*;
 pub use wait::*;

@@ -6,7 +6,8 @@
  *                              samples of 10,000 each
  *
  * The kinds are put, get, fetch_add, copy, and in ACP's interface acp_copy, acp_add8 and
- * acp_query_address; with `ult_` before, an operation of tsumugi.h is called by a ULT.
+ * acp_query_address; with `ult_` before, an operation of tsumugi.h is called by a ULT. The
+ * kind create_join starts and joins ULTs, one after another, on a scheduler without a job.
  * `ci/rigs/access_time.rs` has the operations of the Rust interface. */
 #include <acp.h>
 #include <stdio.h>
@@ -18,6 +19,8 @@
 static struct tsumugi_job *job;
 static uint64_t to, own, word;
 static acp_ga_t there, here;
+
+static void *nothing(void *arg) { return arg; }
 
 /* Callgrind counts between the entry of this function and its return. */
 __attribute__((noinline)) static int measured(const char *kind, long count)
@@ -46,6 +49,12 @@ __attribute__((noinline)) static int measured(const char *kind, long count)
         }
     else if (!strcmp(kind, "acp_query_address"))
         for (long i = 0; i < count; i++) failed |= acp_query_address(here) == NULL;
+    else if (!strcmp(kind, "create_join"))
+        for (long i = 0; i < count; i++) {
+            struct tsumugi_ult *ult;
+            failed |= tsumugi_spawn(NULL, NULL, nothing, NULL, &ult);
+            failed |= tsumugi_join(ult, NULL);
+        }
     else
         failed = 1;
     return failed;
@@ -92,6 +101,14 @@ static void *run(void *arguments)
 int main(int argc, char **argv)
 {
     if (argc < 2) return 2;
+    if (!strcmp(argv[1], "create_join")) {
+        struct tsumugi_config config = {.size = sizeof config, .workers = 1};
+        struct tsumugi_scheduler *scheduler;
+        if (tsumugi_scheduler_create(&config, &scheduler)) return 1;
+        tsumugi_scheduler_run(scheduler, run, &argv[1], NULL);
+        tsumugi_scheduler_destroy(scheduler);
+        return failed;
+    }
     if (!strncmp(argv[1], "acp_", 4)) {
         if (acp_init(&argc, &argv)) return 1;
         int last = acp_procs() - 1;

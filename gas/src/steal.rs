@@ -49,9 +49,11 @@ pub struct DequeEnds {
 
 /// A deque, as its own rank accesses it. All zeroes is an empty deque.
 #[derive(Clone, Copy)]
-pub struct StealDeque<'a, const WORDS: usize> {
+pub struct StealDeque<'a> {
     ends: &'a AtomicU64,
-    items: &'a [[AtomicU64; WORDS]],
+    items: &'a [AtomicU64],
+    /// The words of an item.
+    item_words: usize,
 }
 
 /// A theft from another rank, without IO: it returns operations and takes answers.
@@ -127,17 +129,22 @@ impl DequeEnds {
     }
 }
 
-impl<'a, const WORDS: usize> StealDeque<'a, WORDS> {
-    /// A deque in these words.
+impl<'a> StealDeque<'a> {
+    /// A deque in these words, with items of `item_words` words.
     ///
     /// # Panics
     ///
-    /// If the number of items is not a power of two, or larger than
+    /// If the words have no room for a power of two of items, or for more than
     /// [`CAPACITY_MAX`].
-    pub fn new(ends: &'a AtomicU64, items: &'a [[AtomicU64; WORDS]]) -> Self {
-        let capacity = items.len();
-        check_capacity(capacity);
-        Self { ends, items }
+    pub fn new(ends: &'a AtomicU64, items: &'a [AtomicU64], item_words: usize) -> Self {
+        let deque = Self { ends, items, item_words };
+        check_capacity(deque.capacity());
+        deque
+    }
+
+    /// The number of items for which there is room.
+    pub fn capacity(&self) -> usize {
+        self.items.len().checked_div(self.item_words).unwrap_or(0)
     }
 
     /// The number of items. When it is returned, there may be fewer.
@@ -145,12 +152,13 @@ impl<'a, const WORDS: usize> StealDeque<'a, WORDS> {
         DequeEnds::from_bits(self.ends.load(Ordering::Relaxed)).count
     }
 
-    /// Adds an item. False: there is no room.
-    pub fn push(&self, item: &[u64; WORDS]) -> bool {
+    /// Adds an item of these words; the rest of its words are those of the item that lay
+    /// in its place before. False: there is no room.
+    pub fn push(&self, item: impl IntoIterator<Item = u64>) -> bool {
         // Acquire: pairs with the swap of a thief, which has copied the item that
         // lay here before.
         let ends = DequeEnds::from_bits(self.ends.load(Ordering::Acquire));
-        if ends.count == self.items.len() as u64 {
+        if ends.count >= self.capacity() as u64 {
             return false;
         }
         let publish = || {
@@ -162,36 +170,38 @@ impl<'a, const WORDS: usize> StealDeque<'a, WORDS> {
         mutate!("steal_published_early": () => publish());
         for (word, value) in self.item(ends.first + ends.count).iter().zip(item) {
             // Relaxed: published by the count.
-            word.store(*value, Ordering::Relaxed);
+            word.store(value, Ordering::Relaxed);
         }
         mutate!("steal_published_early": publish() => ());
         true
     }
 
-    /// Takes the newest item, if there is one and `is_wanted` returns true for it.
-    pub fn pop_if(&self, is_wanted: impl Fn(&[u64; WORDS]) -> bool) -> Option<[u64; WORDS]> {
+    /// Takes the newest item, if there is one and `is_wanted` returns true for its words.
+    /// `is_wanted` copies the words: if thieves take items meanwhile, it is called again,
+    /// and its last words are those of the item.
+    pub fn pop_if(&self, mut is_wanted: impl FnMut(&[AtomicU64]) -> bool) -> bool {
         // Relaxed: the items are this rank's own stores.
         let mut bits = self.ends.load(Ordering::Relaxed);
         loop {
             let ends = DequeEnds::from_bits(bits);
-            let (number, mut rest) = ends.newest()?;
+            let Some((number, mut rest)) = ends.newest() else { return false };
             mutate!("steal_last_from_the_other_end": () => rest.first = ends.first);
-            let item = self.item(number).each_ref().map(|word| word.load(Ordering::Relaxed));
-            if !is_wanted(&item) {
-                return None;
+            if !is_wanted(self.item(number)) {
+                return false;
             }
             // Relaxed: this swap publishes no stores to other ranks, and a thief's
             // swap before it takes another item.
             let swap = (Ordering::Relaxed, Ordering::Relaxed);
             match self.ends.compare_exchange_weak(bits, rest.to_bits(), swap.0, swap.1) {
-                Ok(_) => return Some(item),
+                Ok(_) => return true,
                 Err(now) => bits = now,
             }
         }
     }
 
-    fn item(&self, number: u64) -> &'a [AtomicU64; WORDS] {
-        &self.items[place(number, self.items.len())]
+    fn item(&self, number: u64) -> &'a [AtomicU64] {
+        let first = place(number, self.capacity()) * self.item_words;
+        &self.items[first..first + self.item_words]
     }
 }
 
@@ -250,9 +260,9 @@ impl Theft {
     }
 }
 
-impl<const WORDS: usize> fmt::Debug for StealDeque<'_, WORDS> {
+impl fmt::Debug for StealDeque<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "StealDeque({} of {})", self.count(), self.items.len())
+        write!(f, "StealDeque({} of {})", self.count(), self.capacity())
     }
 }
 
@@ -285,12 +295,21 @@ mod tests {
     use tsumugi_core::mem::{Rank, RegionKey};
     use tsumugi_core::op::Kind;
 
-    fn words<const N: usize>() -> (AtomicU64, [[AtomicU64; 1]; N]) {
-        (AtomicU64::new(0), [(); N].map(|()| [AtomicU64::new(0)]))
+    fn words<const N: usize>() -> (AtomicU64, [AtomicU64; N]) {
+        (AtomicU64::new(0), [(); N].map(|()| AtomicU64::new(0)))
     }
 
-    fn any(_: &[u64; 1]) -> bool {
-        true
+    fn pop(deque: &StealDeque<'_>) -> Option<u64> {
+        pop_if(deque, |_| true)
+    }
+
+    fn pop_if(deque: &StealDeque<'_>, is_wanted: impl Fn(u64) -> bool) -> Option<u64> {
+        let mut item = 0;
+        let copy = |words: &[AtomicU64]| {
+            item = words[0].load(Ordering::Relaxed);
+            is_wanted(item)
+        };
+        deque.pop_if(copy).then_some(item)
     }
 
     fn theft(capacity: usize) -> Theft {
@@ -299,7 +318,7 @@ mod tests {
     }
 
     /// Carries out one step of a theft, on these words.
-    fn step<const N: usize>(theft: &mut Theft, ends: &AtomicU64, items: &[[AtomicU64; 1]; N]) {
+    fn step<const N: usize>(theft: &mut Theft, ends: &AtomicU64, items: &[AtomicU64; N]) {
         let answer = match theft.act() {
             TheftAction::Do(op) if op.kind == Kind::GetWord => ends.load(Ordering::Relaxed),
             TheftAction::Do(op) => {
@@ -307,7 +326,7 @@ mod tests {
                 let swap = ends.compare_exchange(old, new, Ordering::Relaxed, Ordering::Relaxed);
                 swap.unwrap_or_else(|now| now)
             }
-            TheftAction::Copy(place) => items[place][0].load(Ordering::Relaxed),
+            TheftAction::Copy(place) => items[place].load(Ordering::Relaxed),
             _ => 0,
         };
         theft.answer(Ok(answer));
@@ -316,44 +335,44 @@ mod tests {
     #[test]
     fn the_owner_takes_the_newest_item_and_thieves_the_oldest() {
         let (ends, items) = words::<4>();
-        let deque = StealDeque::new(&ends, &items);
-        assert_eq!(deque.pop_if(any), None);
+        let deque = StealDeque::new(&ends, &items, 1);
+        assert_eq!(pop(&deque), None);
         for item in 1..=4 {
-            assert!(deque.push(&[item]));
+            assert!(deque.push([item]));
         }
-        assert!(!deque.push(&[5]));
+        assert!(!deque.push([5]));
         let mut theft = theft(4);
         assert!(matches!(theft.act(), TheftAction::Do(_)));
         step(&mut theft, &ends, &items);
         assert!(matches!(theft.act(), TheftAction::Copy(0)));
         // Changes by the rank at the other end do not affect the thief.
-        assert_eq!(deque.pop_if(any), Some([4]));
+        assert_eq!(pop(&deque), Some(4));
         for _ in 0..3 {
             step(&mut theft, &ends, &items);
         }
         assert!(matches!(theft.act(), TheftAction::Taken));
-        assert_eq!(deque.pop_if(|item| item[0] == 2), None);
-        assert_eq!((deque.pop_if(any), deque.pop_if(any)), (Some([3]), Some([2])));
-        assert_eq!(deque.pop_if(any), None);
+        assert_eq!(pop_if(&deque, |item| item == 2), None);
+        assert_eq!((pop(&deque), pop(&deque)), (Some(3), Some(2)));
+        assert_eq!(pop(&deque), None);
     }
 
     #[test]
     fn a_replaced_item_is_not_stolen_as_the_old_one() {
         let (ends, items) = words::<2>();
-        let deque = StealDeque::new(&ends, &items);
-        deque.push(&[1]);
+        let deque = StealDeque::new(&ends, &items, 1);
+        deque.push([1]);
         let mut theft = theft(2);
         step(&mut theft, &ends, &items);
         step(&mut theft, &ends, &items);
-        assert_eq!(deque.pop_if(any), Some([1]));
-        deque.push(&[2]);
+        assert_eq!(pop(&deque), Some(1));
+        deque.push([2]);
         step(&mut theft, &ends, &items);
         // The thief copies again.
         assert!(matches!(theft.act(), TheftAction::Copy(1)));
         step(&mut theft, &ends, &items);
         step(&mut theft, &ends, &items);
         assert!(matches!(theft.act(), TheftAction::Taken));
-        assert_eq!(deque.pop_if(any), None);
+        assert_eq!(pop(&deque), None);
     }
 
     #[test]

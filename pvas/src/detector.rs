@@ -22,9 +22,10 @@ use crate::attach::Member;
 use crate::config;
 use crate::partition::{RankState, declare_gone};
 use crate::sys;
+use crate::thread;
 use std::io::{self, PipeReader, PipeWriter, Read};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tsumugi_core::mem::{LocalRank, Rank};
 
@@ -78,10 +79,10 @@ impl Detector {
             losses.into_iter().for_each(|losses| member.first_failure().tell_of(losses));
             deaths
         });
-        let thread = thread::Builder::new().name("tsumugi-detector".into());
-        let thread = thread.spawn(move || {
+        let go = move || {
             DetectorLoop { member: &member, stopped: &stopped, rest, deaths, sentence: None }.go();
-        })?;
+        };
+        let thread = thread::start("tsumugi-detector", go)?;
         Ok(Self { stop: Some(stop), thread: Some(thread) })
     }
 }

@@ -47,6 +47,7 @@
 //! |---|---|
 //! | `sys` | the system calls |
 //! | [`system`] | the oldest kernel and C library |
+//! | [`mod@thread`] | starts OS threads |
 //! | [`config`] | every number and every environment variable |
 //! | [`futex`] | a futex on a word that other processes see |
 //! | [`fence`] | an asymmetric fence between processes |
@@ -80,6 +81,7 @@
 
 mod sys;
 pub mod system;
+pub mod thread;
 pub mod config;
 pub mod futex;
 pub mod fence;

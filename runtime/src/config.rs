@@ -151,6 +151,8 @@ pub struct Chosen {
     /// How long a rank may be kept from running before ranks of other nodes give it
     /// up.
     pub silence: Duration,
+    /// The memory of a rank for containers.
+    pub pool_bytes: usize,
 }
 
 impl NetworkConfig {

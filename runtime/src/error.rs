@@ -56,12 +56,13 @@ pub enum Error {
     Message(MessageError),
     /// Memory could not be registered.
     Register(RegisterError),
-    /// This rank has no free block of this size left.
+    /// There is no free block of this size left.
     OutOfMemory {
         /// The size of the request.
         bytes: usize,
         /// The variable that sets the total size: `TSUMUGI_EXPOSED_BYTES` for
-        /// arrays that peers reach, `TSUMUGI_HEAP_BYTES` for buffers.
+        /// arrays that peers reach, `TSUMUGI_HEAP_BYTES` for buffers,
+        /// `TSUMUGI_POOL_BYTES` for containers.
         variable: &'static str,
     },
     /// The ranks have called a collective allocation with different lengths.
@@ -156,8 +157,7 @@ impl fmt::Display for Error {
             Self::OutOfMemory { bytes, variable } => {
                 write!(
                     f,
-                    "this rank has no free block of {bytes} bytes left; a larger {variable} gives \
-                     it more memory"
+                    "no free block of {bytes} bytes is left; a larger {variable} gives more memory"
                 )
             }
             Self::LengthsDiffer { own, rank, other } => {

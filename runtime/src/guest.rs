@@ -13,7 +13,6 @@
 //!
 //! Progress: wait-free.
 
-use std::ptr;
 use tsumugi_core::sync::{AtomicU32, Ordering};
 
 /// The number of guests that a process can have at a time.
@@ -114,40 +113,49 @@ core::arch::global_asm!(
     ".popsection",
 );
 
-/// The address of the calling thread's word.
+/// The calling thread's word.
 #[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
 #[inline(always)]
-fn place() -> *mut u32 {
-    let place: *mut u32;
-    // SAFETY: adds the offset of the word to the address of the thread's block, which
-    // its first word has. The block is not `pure`: a ULT may have moved.
+fn word() -> u32 {
+    let word: u32;
+    // SAFETY: reads this thread's word. The block is not `pure`: a ULT may have moved.
     unsafe {
         core::arch::asm!(
-            "mov {place}, qword ptr fs:[0]",
-            "add {place}, qword ptr [rip + tsumugi_guest@GOTTPOFF]",
-            place = out(reg) place,
-            options(nostack, readonly),
+            "mov {place}, qword ptr [rip + tsumugi_guest@GOTTPOFF]",
+            "mov {word:e}, dword ptr fs:[{place}]",
+            place = out(reg) _,
+            word = lateout(reg) word,
+            options(nostack, preserves_flags, readonly),
         );
     }
-    place
+    word
 }
 
-/// The address of the calling thread's word.
-#[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(miri))))]
-fn place() -> *mut u32 {
-    thread_local!(static WORD: std::cell::Cell<u32> = const { std::cell::Cell::new(0) });
-    WORD.with(std::cell::Cell::as_ptr)
-}
-
-#[inline(always)]
-fn word() -> u32 {
-    // SAFETY: the word of this thread, which no other thread accesses.
-    unsafe { ptr::read(place()) }
-}
-
+#[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
 fn set_word(word: u32) {
-    // SAFETY: as in `word`.
-    unsafe { ptr::write(place(), word) }
+    // SAFETY: writes this thread's word.
+    unsafe {
+        core::arch::asm!(
+            "mov {place}, qword ptr [rip + tsumugi_guest@GOTTPOFF]",
+            "mov dword ptr fs:[{place}], {word:e}",
+            place = out(reg) _,
+            word = in(reg) word,
+            options(nostack, preserves_flags),
+        );
+    }
+}
+
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(miri))))]
+thread_local!(static WORD: std::cell::Cell<u32> = const { std::cell::Cell::new(0) });
+
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(miri))))]
+fn word() -> u32 {
+    WORD.get()
+}
+
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(miri))))]
+fn set_word(word: u32) {
+    WORD.set(word);
 }
 
 #[cfg(test)]

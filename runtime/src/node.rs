@@ -10,6 +10,7 @@ use crate::service::collectives::{Collectives, GroupHandle};
 use crate::service::global_memory::GlobalDriver;
 use crate::service::messages::Messages;
 use crate::service::{Service, Services};
+use std::any::Any;
 use std::fmt::{self, Write as _};
 use std::ptr;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -52,7 +53,14 @@ pub struct RankNode {
     net: Option<Arc<NetLayer>>,
     /// The core of each worker; empty: the system chooses.
     cores: Vec<usize>,
+    /// The memory of this rank for containers, as configured.
+    pool_bytes: usize,
+    /// What the facade keeps until the end of the rank.
+    kept: Mutex<Option<Kept>>,
 }
+
+/// A value of the facade, which may have handles of the rank in it.
+type Kept = Box<dyn Any + Send + Sync>;
 
 /// Memory of any kind that is freed when it is dropped.
 pub(crate) type DeferredFree = Box<dyn Send>;
@@ -89,6 +97,8 @@ impl RankNode {
             queue,
             net,
             cores,
+            pool_bytes: chosen.pool_bytes,
+            kept: Mutex::default(),
         }
     }
 
@@ -160,6 +170,25 @@ impl RankNode {
     #[inline]
     pub fn services(&self) -> &Services {
         &self.services
+    }
+
+    /// The memory of this rank for containers, as configured.
+    pub fn pool_bytes(&self) -> usize {
+        self.pool_bytes
+    }
+
+    /// A clone of the value that is kept until the end of the rank, if it is of this type.
+    pub fn kept<T: Any + Clone>(&self) -> Option<T> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.as_ref()?.downcast_ref::<T>().cloned()
+    }
+
+    /// Keeps a value until the end of the rank, in place of the one before.
+    pub fn keep<T: Any + Send + Sync>(&self, value: T) {
+        let before =
+            self.kept.lock().unwrap_or_else(PoisonError::into_inner).replace(Box::new(value));
+        // Not under the lock: the value may have handles of this rank.
+        drop(before);
     }
 
     /// Opens the global memory. Returns the driver that was there first.
@@ -245,6 +274,11 @@ impl RankNode {
         self.member.control().workers().store(workers as u32, Ordering::SeqCst);
     }
 
+    /// Whether the rank runs: its services are not closed.
+    pub fn is_watched(&self) -> bool {
+        self.spawner.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
     /// Ends that, and closes the services of the rank.
     pub(crate) fn unwatch(&self) {
         self.member.control().workers().store(0, Ordering::SeqCst);
@@ -260,6 +294,9 @@ impl RankNode {
             tables.cut_off_carried();
         }
         drop(self.take_deferred());
+        // The value has handles of this rank, so it would keep the rank for ever.
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(kept);
     }
 
     /// Whether the helper would find work that no worker has taken.

@@ -90,7 +90,7 @@ impl NodeQueue {
                     // before the call, so the next turn goes on after it.
                     while panic::contain("the communication thread", &mut run).is_none() {}
                 };
-                let thread = thread::Builder::new().name("tsumugi-comm".into()).spawn(serve);
+                let thread = tsumugi_pvas::thread::start("tsumugi-comm", serve);
                 Some(thread.expect("the system refused a communication thread"))
             }
             _ => None,

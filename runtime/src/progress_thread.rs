@@ -37,9 +37,7 @@ impl ProgressThread {
     pub(crate) fn start(node: &Arc<RankNode>, workers: usize) -> Result<Self, Error> {
         let has_ended = Arc::new(AtomicBool::new(false));
         let (own, ended) = (node.clone(), has_ended.clone());
-        let builder = thread::Builder::new().name("tsumugi-helper".into());
-        let thread = builder
-            .spawn(move || help(&own, &ended))
+        let thread = tsumugi_pvas::thread::start("tsumugi-helper", move || help(&own, &ended))
             .map_err(|error| StartError::Thread(workers, error))?;
         Ok(Self { node: node.clone(), has_ended, thread: Some(thread) })
     }

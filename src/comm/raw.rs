@@ -1,5 +1,7 @@
-//! Receives into memory that is given by address and length, for the C interface.
+//! Receives into memory that is given by address and length, and waits for messages that
+//! are given one by one, for the C interface.
 
+use super::Message;
 use crate::{Comm, MessageError, Plain, Rank, Received, Source, Tags};
 use tsumugi_runtime::service::messages::pattern;
 
@@ -66,5 +68,21 @@ impl Comm {
         }
         let received = self.messages().finish(receiving);
         sent.and(received)
+    }
+
+    /// Waits as [`wait_any`](Self::wait_any) does, for messages of this rank; there is at
+    /// least one.
+    #[doc(hidden)]
+    pub fn wait_any_of<'a>(
+        &self,
+        messages: impl Iterator<Item = &'a dyn Message> + Clone,
+    ) -> usize {
+        self.messages().wait_any(messages.map(|message| message.under()))
+    }
+
+    /// Waits as [`wait_all`](Self::wait_all) does, for messages of this rank.
+    #[doc(hidden)]
+    pub fn wait_all_of<'a>(&self, messages: impl Iterator<Item = &'a dyn Message> + Clone) {
+        self.messages().wait_all(messages.map(|message| message.under()));
     }
 }

@@ -112,7 +112,7 @@ impl Global {
         // SAFETY: `at_hand` has found as many bytes. Other ranks may read them meanwhile;
         // then each byte has the old or the new value.
         unsafe { copy_bytes(bytes.as_ptr(), memory.at.as_ptr(), bytes.len()) };
-        if self.end_at_hand::<0>(memory) {
+        if self.end_at_hand(memory) {
             self.tick();
         }
         Ok(())
@@ -308,7 +308,7 @@ impl Global {
         // SAFETY: `at_hand` has found as many bytes; the caller's promise. Other ranks may
         // change them meanwhile; then each byte is the old or the new one.
         unsafe { copy_bytes(memory.at.as_ptr(), into.cast(), bytes as usize) };
-        if self.end_at_hand::<0>(memory) {
+        if self.end_at_hand(memory) {
             self.tick();
         }
         Ok(())

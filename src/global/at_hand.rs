@@ -10,7 +10,7 @@ use tsumugi_core::op::Op;
 use tsumugi_gas::cache::HeldAgain;
 use tsumugi_pvas::Direct;
 use tsumugi_runtime::guest::{guest, guest_so_far};
-use tsumugi_runtime::service::global_memory::{seat_of_guest, seat_of_worker};
+use tsumugi_runtime::service::global_memory::{NearMemory, seat_of_guest, seat_of_worker};
 
 impl Global {
     /// The seat of the calling thread: the place of its hazard pointers and of its
@@ -38,24 +38,37 @@ impl Global {
         bytes: u64,
         need: Need,
     ) -> Option<AtHand> {
+        let (seat, memory) = self.look_aside(addr, bytes, need)?;
+        self.hold_near::<HAZARD>(seat, memory)
+    }
+
+    /// The place of memory, and the seat of the thread, if its lookaside buffer has it and
+    /// the access is allowed.
+    #[inline(always)]
+    fn look_aside(&self, addr: GlobalAddr, bytes: u64, need: Need) -> Option<(usize, NearMemory)> {
         let seat = match self.runtime.ults().worker() {
             Some(worker) => seat_of_worker(worker),
             None => seat_of_guest(guest_so_far()?),
         };
-        let memory = self.lookaside.find(seat, addr, bytes, need)?;
-        let held = self.cache.hold_again::<HAZARD>(seat, memory.kept)?;
+        Some((seat, self.lookaside.find(seat, addr, bytes, need)?))
+    }
+
+    /// Holds the table of memory that the thread's lookaside buffer has.
+    #[inline(always)]
+    fn hold_near<const HAZARD: usize>(&self, seat: usize, memory: NearMemory) -> Option<AtHand> {
+        let held = self.cache.hold_again::<HAZARD>(seat, memory.kept())?;
         if memory.is_live() {
             return Some(AtHand { at: memory.at, held });
         }
-        self.cache.end_hold::<HAZARD>(held);
+        self.cache.end_hold(held);
         None
     }
 
     /// Ends an access. True: the machine waits for that, and the caller must call
     /// [`tick`](Self::tick).
     #[inline(always)]
-    pub(super) fn end_at_hand<const HAZARD: usize>(&self, at_hand: AtHand) -> bool {
-        self.cache.end_hold::<HAZARD>(at_hand.held)
+    pub(super) fn end_at_hand(&self, at_hand: AtHand) -> bool {
+        self.cache.end_hold(at_hand.held)
     }
 
     /// Carries out an operation on a word that is at hand; `None` if nothing was done.
@@ -64,11 +77,16 @@ impl Global {
     #[doc(hidden)]
     pub fn try_word(&self, addr: GlobalAddr, op: &Op) -> Option<DoneWord> {
         let need = if op.writes() { Need::Write } else { Need::Read };
-        let memory = self.at_hand::<0>(addr, op.bytes(), need)?;
+        let (seat, memory) = self.look_aside(addr, op.bytes(), need)?;
+        // What is wrong is found again, and told, by the lookup that follows. With this
+        // check `execute` has no error to make, so the caller needs no frame for one.
+        if memory.at.as_ptr() as usize & (op.bytes() as usize - 1) != 0 {
+            return None;
+        }
+        let memory = self.hold_near::<0>(seat, memory)?;
         let direct = self.runtime.handle().direct();
         let result = execute(&FoundMemory { at: memory.at, direct }, op);
-        let must_tick = self.end_at_hand::<0>(memory);
-        // An error is found again, and told, by the lookup that follows.
+        let must_tick = self.end_at_hand(memory);
         Some(DoneWord { old: result.ok()?, must_tick })
     }
 

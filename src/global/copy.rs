@@ -50,9 +50,9 @@ impl Global {
             unsafe { copy_bytes(from.at.as_ptr(), to.at.as_ptr(), bytes as usize) }
         }
         let is_copied = to.is_some();
-        let mut must_tick = self.end_at_hand::<0>(from);
+        let mut must_tick = self.end_at_hand(from);
         if let Some(to) = to {
-            must_tick |= self.end_at_hand::<1>(to);
+            must_tick |= self.end_at_hand(to);
         }
         if must_tick {
             self.tick();

@@ -5,21 +5,19 @@
 //!  of each rank:  queue nodes of its claims to locks │ its heap
 //! ```
 //!
+//! [`crate::container`] has containers of values over a pool that exists anyway. A program
+//! makes a pool for blocks and containers of bytes, or for containers apart:
+//!
 //! ```
-//! use tsumugi::global::container::{Data, Keyed, Set};
-//! use tsumugi::{Error, Rank};
+//! use tsumugi::Rank;
+//! use tsumugi::global::container::Store;
 //!
 //! tsumugi::run_ranks(2, |rt| {
 //!     let pool = rt.global()?.pool(1 << 20)?;
-//!     let ranks: Vec<Rank> = rt.ranks().collect();
-//!     let made = match rt.rank() {
-//!         Rank(0) => Set::create(&pool, &ranks, 16, Rank(0))?.addr,
-//!         _ => Default::default(),
-//!     };
-//!     // An address is a word, so it can be stored and sent.
-//!     let set = Set::at_addr(&pool, pool.global().tell(made)?[0])?;
-//!     let is_first = set.insert(&pool, Data::Here(b"key"))?;
-//!     assert_eq!(rt.sum(u64::from(is_first))?, 1);
+//!     // Any rank allocates at any rank; an address is a word.
+//!     let block = pool.allocate(Rank(1), 100)?;
+//!     pool.write(block, b"some bytes")?;
+//!     pool.free(block)?;
 //!     rt.barrier()
 //! })
 //! # .map(drop)
@@ -28,14 +26,15 @@
 
 use super::bases::Bases;
 use super::{Change, Global, GlobalAddr, GlobalBlock, GlobalPtr, Split};
+use crate::config::POOL;
 use crate::lock::Nodes;
-use crate::{AddrError, Error, Rank};
+use crate::{AddrError, Error, Rank, Runtime};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use tsumugi_core::signal::Until;
 use tsumugi_core::sync::{AtomicU32, Ordering};
-use tsumugi_gas::container::{Store, free, malloc, nodes_bytes};
+use tsumugi_gas::container::{ContainerError, Store, free, malloc, nodes_bytes};
 use tsumugi_gas::heap::{Heap, HeapError};
 use tsumugi_gas::lock::NodeId;
 use tsumugi_pvas::config::EXPOSED;
@@ -54,6 +53,8 @@ struct PoolShared {
     own: GlobalBlock<u64>,
     bases: Bases,
     heap_bytes: u64,
+    /// The variable that sets the size.
+    variable: Option<&'static str>,
     nodes: Nodes,
     /// Where allocations begin to search the heap; it changes with each.
     hint: AtomicU32,
@@ -85,6 +86,10 @@ impl Global {
     /// - [`Error::Coll`], [`Error::Addr`]: a rank has died; [`Error::Coll`] also if
     ///   another thread of this rank is in a collective.
     pub fn pool(&self, bytes: u64) -> Result<Pool, Error> {
+        self.pool_of(bytes, None)
+    }
+
+    fn pool_of(&self, bytes: u64, variable: Option<&'static str>) -> Result<Pool, Error> {
         let words = nodes_bytes(NODES).checked_add(bytes).map(|bytes| bytes.div_ceil(8) as usize);
         let too_much = Error::OutOfMemory { bytes: bytes as usize, variable: EXPOSED };
         let words = words.ok_or(too_much)?;
@@ -96,6 +101,7 @@ impl Global {
             own,
             bases,
             heap_bytes: bytes / 8 * 8,
+            variable,
             nodes: Nodes::new(self.runtime.rank(), NODES),
             hint: AtomicU32::new(self.runtime.rank().0),
         };
@@ -105,7 +111,64 @@ impl Global {
     }
 }
 
+impl Runtime {
+    /// The pool of this job's containers. Collective at first; later calls are local.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`global`](Self::global) and of [`Global::pool`].
+    pub(crate) fn pool_of_containers(&self) -> Result<Pool, Error> {
+        if let Some(pool) = self.kept_pool() {
+            return Ok(pool);
+        }
+        // The nodes may be configured differently.
+        let bytes = self.handle().node().pool_bytes() as u64;
+        let bytes = self.handle().reduce(bytes, u64::min)?;
+        let pool = self.global()?.pool_of(bytes, Some(POOL))?;
+        self.handle().node().keep(pool.clone());
+        Ok(pool)
+    }
+
+    /// The pool of this job's containers, if it was made.
+    pub(crate) fn kept_pool(&self) -> Option<Pool> {
+        self.handle().node().kept()
+    }
+}
+
 impl Pool {
+    /// The error of a call on a container of this pool. If memory is missing, the error
+    /// names the variable that gives more.
+    pub(crate) fn error(&self, error: ContainerError) -> Error {
+        match (error, self.shared.variable) {
+            (
+                ContainerError::Heap(
+                    HeapError::NoMemory { bytes } | HeapError::TooLarge { bytes, .. },
+                ),
+                Some(variable),
+            ) => Error::OutOfMemory { bytes: bytes as usize, variable },
+            (error, _) => error.into(),
+        }
+    }
+
+    /// The rank to which the handle belongs.
+    pub(crate) fn runtime(&self) -> &Runtime {
+        &self.shared.global.runtime
+    }
+
+    /// Whether an address lies in the pool.
+    pub(crate) fn has(&self, addr: GlobalAddr) -> bool {
+        let split = self.split();
+        let base = split.rank(addr).and_then(|rank| self.base(rank).ok());
+        let offset = base.and_then(|base| split.distance(base, addr));
+        let end = nodes_bytes(NODES) + self.shared.heap_bytes;
+        offset.is_some_and(|offset| (nodes_bytes(NODES)..end).contains(&(offset as u64)))
+    }
+
+    /// The number of bytes of each rank's heap.
+    pub(crate) fn heap_bytes(&self) -> u64 {
+        self.shared.heap_bytes
+    }
+
     /// The global memory to which the pool belongs.
     pub fn global(&self) -> &Global {
         &self.shared.global

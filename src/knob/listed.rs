@@ -6,9 +6,9 @@ use crate::config::{
     ALONE_FROM, ASK_FROM, BIND, BINDS, BOTH_FROM, CALIBRATE, CHUNK, Config, DESIGNS, DEVICE,
     DIRECT_FROM, DIRECT_MAX, DYNAMIC, DYNAMICS, EAGER_MAX, ENDPOINTS, FAULTS, HALVES_FROM,
     INLINE_MAX, INTERFACE, KERNEL_FROM, MAIN_STACK, MAIN_STACK_BYTES, MESSAGES, NETWORK,
-    NETWORK_SLEEP, NETWORK_SLEEPS, NETWORKS, PATH, PATHS, PIECES_MAX, PROVIDER, PULL_FROM, RANKS,
-    SILENCE, SPIN, SPIN_ROUNDS, STACK_BYTES, STREAM_FROM, SUSPENSION, SUSPENSIONS, SWITCH,
-    ULT_STACK, VERBOSE, WORKERS,
+    NETWORK_SLEEP, NETWORK_SLEEPS, NETWORKS, PATH, PATHS, PIECES_MAX, POOL, POOL_BYTES, PROVIDER,
+    PULL_FROM, RANKS, SILENCE, SPIN, SPIN_ROUNDS, STACK_BYTES, STREAM_FROM, SUSPENSION,
+    SUSPENSIONS, SWITCH, ULT_STACK, VERBOSE, WORKERS,
 };
 use tsumugi_backends::boot::env as boot;
 use tsumugi_pvas::config as space;
@@ -39,7 +39,7 @@ fn listed(config: &Config, size: u32) -> Result<Vec<Knob>, ShapeError> {
     let lists = [
         ranks(config),
         threads(config, size),
-        memory(config, &shape),
+        memory(config, &shape, size),
         messages(config, size),
         thresholds(config, size),
         network(config),
@@ -110,7 +110,7 @@ fn threads(config: &Config, size: u32) -> GroupList {
         )
 }
 
-fn memory(config: &Config, shape: &PartitionShape) -> GroupList {
+fn memory(config: &Config, shape: &PartitionShape, size: u32) -> GroupList {
     let policy = config.space.policy;
     GroupList::new(KnobGroup::Memory)
         .add(
@@ -124,6 +124,12 @@ fn memory(config: &Config, shape: &PartitionShape) -> GroupList {
             "arrays of a rank that peers reach (virtual)",
             bytes(space::EXPOSED_BYTES),
             bytes(shape.exposed_bytes),
+        )
+        .add(
+            POOL,
+            "the part of that for containers (virtual)",
+            bytes(POOL_BYTES),
+            bytes(config.choose(size).pool_bytes),
         )
         .add(
             space::STACKS,

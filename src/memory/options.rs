@@ -1,9 +1,8 @@
 //! The options of registered memory that peers can reach.
 
-use super::{Exposed, MemoryOwner, RegisteredBlock, Shared};
-use crate::{Agent, Error, Plain, Runtime};
-use std::marker::PhantomData;
-use tsumugi_core::mem::Access;
+use crate::Agent;
+#[cfg(doc)]
+use crate::{Runtime, Shared};
 
 /// The options of memory that peers can reach: the agent of its atomics.
 ///
@@ -23,7 +22,7 @@ use tsumugi_core::mem::Access;
 #[derive(Clone, Copy, Debug, Default)]
 #[must_use = "the options make no memory by themselves"]
 pub struct MemoryOptions {
-    agent: Agent,
+    pub(super) agent: Agent,
 }
 
 impl MemoryOptions {
@@ -49,26 +48,5 @@ impl MemoryOptions {
     /// [`Shared::agent`] returns which of the two it is.
     pub fn agent(self, agent: Agent) -> Self {
         Self { agent }
-    }
-
-    /// Makes an array of `len` zero values on every rank. Collective, as
-    /// [`Runtime::share`].
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Runtime::share`].
-    pub fn share<T: Plain>(&self, rt: &Runtime, len: usize) -> Result<Shared<T>, Error> {
-        rt.share_own(self.expose(rt, len)?)
-    }
-
-    /// Makes an array of `len` zero values that peers with its address can reach.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`Runtime::expose`].
-    pub fn expose<T: Plain>(&self, rt: &Runtime, len: usize) -> Result<Exposed<T>, Error> {
-        let (agent, owner) = (rt.agent(self.agent), MemoryOwner::Program);
-        let block = RegisteredBlock::new::<T>(rt, len, Access::ReadWrite, agent, owner)?;
-        Ok(Exposed { block, len: len as u64, of: PhantomData })
     }
 }

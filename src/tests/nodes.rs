@@ -42,6 +42,8 @@ mod mixture;
 #[allow(dead_code)]
 #[path = "../../tests/job/reach.rs"]
 mod reach;
+#[path = "../../tests/stealing/mod.rs"]
+mod stealing;
 
 /// The output of the programs of jobs.
 mod roles {
@@ -334,6 +336,14 @@ fn collectives_give_the_results_of_serial_ones() {
 fn collectives_work_over_bad_networks() {
     for seed in [1, 2, 5] {
         run(&[1, 1, 2, 3], Some(seed), |rt, _| collectives::play(rt, &[1, 3000]));
+    }
+}
+
+/// Thieves of other nodes, over a sound network and over ones with many faults.
+#[test]
+fn work_is_stolen_once_over_bad_networks() {
+    for seed in [None, Some(1), Some(4)] {
+        run(&[1, 1, 2], seed, |rt, _| stealing::play(rt, 200));
     }
 }
 

@@ -46,6 +46,23 @@ static void elements_of_any_size(size_t bytes, uint32_t first, uint32_t director
     CHECK(memcmp(found, data + 1 + theirs * bytes, count * bytes) == 0);
     OK(tsumugi_array_get(array, LEN, NULL, 0));
     OK(tsumugi_array_put(array, LEN, NULL, 0));
+    /* Each rank writes a row of a list, and reads that of the next one. */
+    enum { LIST = 50 };
+    size_t indices[LIST];
+    for (size_t n = 0; n < LIST; n++) indices[n] = n * 60 + rank;
+    OK(tsumugi_barrier(job));
+    for (int at = 0; at < 2; at++) {
+        for (size_t n = 0; n < LIST * bytes; n++) found[at + n] = (char)(n + rank + (size_t)at);
+        OK(tsumugi_array_scatter(array, indices, LIST, found + at));
+        OK(tsumugi_barrier(job));
+        size_t others[LIST];
+        for (size_t n = 0; n < LIST; n++) others[n] = n * 60 + next;
+        OK(tsumugi_array_gather(array, others, LIST, found + at));
+        for (size_t n = 0; n < LIST * bytes; n++) {
+            CHECK(found[at + n] == (char)(n + next + (size_t)at));
+        }
+        OK(tsumugi_barrier(job));
+    }
     OK(tsumugi_barrier(job));
     OK(tsumugi_array_destroy(array));
     REFUSES(TSUMUGI_ERROR_ENDED, "the array at", tsumugi_array_get(array, 0, found, 1));
@@ -74,10 +91,15 @@ static void atomics_change_elements(void)
     CHECK(old == 3);
     OK(tsumugi_array_compare_swap8(eights, rank, 1, 9, &old));
     CHECK(old == 1);
+    OK(tsumugi_array_compare_swap4(fours, rank, 0, 5, &old4));
+    OK(tsumugi_array_compare_swap4(fours, rank, 5, 6, NULL));
+    OK(tsumugi_array_compare_swap4(fours, rank, 5, 7, &old4));
+    CHECK(old4 == 6);
     REFUSES(TSUMUGI_ERROR_VALUE, "9", tsumugi_array_atomic8(eights, 9, 0, 1, NULL));
     REFUSES(TSUMUGI_ERROR_VALUE, "4 bytes", tsumugi_array_atomic8(fours, 0, 0, 1, NULL));
     REFUSES(TSUMUGI_ERROR_VALUE, "8 bytes", tsumugi_array_atomic4(eights, 0, 0, 1, NULL));
     REFUSES(TSUMUGI_ERROR_VALUE, "4 bytes", tsumugi_array_compare_swap8(fours, 0, 0, 1, NULL));
+    REFUSES(TSUMUGI_ERROR_VALUE, "8 bytes", tsumugi_array_compare_swap4(eights, 0, 0, 1, NULL));
     REFUSES(TSUMUGI_ERROR_RANGE, "3000", tsumugi_array_atomic8(eights, 0, LEN, 1, NULL));
     OK(tsumugi_barrier(job));
     OK(tsumugi_array_destroy(eights));
@@ -152,6 +174,14 @@ static void wrong_values_are_refused(void)
     REFUSES(TSUMUGI_ERROR_NULL, "into", tsumugi_array_get(array, 0, NULL, 1));
     REFUSES(TSUMUGI_ERROR_NULL, "from", tsumugi_array_put(array, 0, NULL, 1));
     REFUSES(TSUMUGI_ERROR_NULL, "owner", tsumugi_array_owner(array, 0, NULL));
+    size_t beyond[2] = {0, LEN};
+    uint64_t two[2] = {1, 2};
+    REFUSES(TSUMUGI_ERROR_RANGE, "3000", tsumugi_array_scatter(array, beyond, 2, two));
+    REFUSES(TSUMUGI_ERROR_RANGE, "3000", tsumugi_array_gather(array, beyond, 2, two));
+    REFUSES(TSUMUGI_ERROR_NULL, "indices", tsumugi_array_gather(array, NULL, 2, two));
+    REFUSES(TSUMUGI_ERROR_NULL, "into", tsumugi_array_gather(array, beyond, 1, NULL));
+    REFUSES(TSUMUGI_ERROR_NULL, "from", tsumugi_array_scatter(array, beyond, 1, NULL));
+    OK(tsumugi_array_gather(array, NULL, 0, NULL));
     REFUSES(TSUMUGI_ERROR_NULL, "array", tsumugi_array_own(NULL, 0, 1, NULL));
     REFUSES(TSUMUGI_ERROR_NULL, "array", tsumugi_array_return_home(NULL));
     REFUSES(TSUMUGI_ERROR_NULL, "array", tsumugi_array_fence(NULL));

@@ -2,19 +2,10 @@
 #ifndef CHECK_H
 #define CHECK_H
 
+#include "holds.h"
 #include "tsumugi.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-#define CHECK(condition)                                                       \
-    do {                                                                       \
-        if (!(condition)) {                                                    \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);    \
-            abort();                                                           \
-        }                                                                      \
-    } while (0)
 
 /* Checks that the call returns this code. */
 #define ANSWERS(code, call)                                                    \

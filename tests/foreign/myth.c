@@ -1,20 +1,13 @@
 /* A program of MassiveThreads: every function of include/compat/myth.h is called.
  * tests/myth.rs here compiles it with that header, and runs it with libmyth.so.0. */
 
+#include "holds.h"
+
 #include <myth/myth.h>
 
 #include <errno.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 
-#define CHECK(condition)                                                       \
-    do {                                                                       \
-        if (!(condition)) {                                                    \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);    \
-            abort();                                                           \
-        }                                                                      \
-    } while (0)
 #define OK(call) CHECK((call) == 0)
 
 enum { MEMBERS = 8, ROUNDS = 200 };

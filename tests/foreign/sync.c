@@ -144,6 +144,19 @@ static void whole(size_t workers)
     OK(tsumugi_word_empty(&cell));
     OK(tsumugi_word_fill(&cell));
     CHECK(tsumugi_word_is_full(&cell) && cell == 8);
+    /* Waits with a limit leave the word as it was. */
+    uint64_t seen = 0;
+    ANSWERS(TSUMUGI_ERROR_TIMED_OUT, tsumugi_word_write_empty_within(&cell, 9, 1000, false));
+    OK(tsumugi_word_write_full_within(&cell, 10, TSUMUGI_FOREVER, true));
+    OK(tsumugi_word_read_within(&cell, &seen, 0, false));
+    CHECK(seen == 10 && tsumugi_word_is_full(&cell));
+    OK(tsumugi_word_take_within(&cell, &seen, 1000, false));
+    ANSWERS(TSUMUGI_ERROR_TIMED_OUT, tsumugi_word_take_within(&cell, &seen, 1000, false));
+    ANSWERS(TSUMUGI_ERROR_TIMED_OUT, tsumugi_word_read_within(&cell, &seen, 1000, true));
+    ANSWERS(TSUMUGI_ERROR_TIMED_OUT, tsumugi_word_write_full_within(&cell, 9, 0, false));
+    CHECK(cell == 10 && !tsumugi_word_is_full(&cell));
+    OK(tsumugi_word_write_empty_within(&cell, 11, 1000, false));
+    CHECK(cell == 11 && tsumugi_word_is_full(&cell));
 
     for (worker = 0; worker < workers; worker++) {
         struct tsumugi_particulars pinned = {.size = sizeof pinned, .worker_plus_one = worker + 1};

@@ -1,5 +1,5 @@
-// The C++ header: threads, locks, errors and the memory of all ranks, on two or more
-// ranks. Prints "all is well" at rank 0.
+// The C++ header: threads, locks, errors, the memory of all ranks, groups and deques, on
+// two or more ranks. Prints "all is well" at rank 0.
 #include <tsumugi.hpp>
 
 #include <cstdio>
@@ -73,6 +73,89 @@ static void memory(const tsumugi::job &job)
     }
 }
 
+static void groups(const tsumugi::job &job)
+{
+    tsumugi::group world(job);
+    std::uint32_t me = world.rank(), size = world.size();
+    REQUIRE(me == job.rank() && size == job.size());
+    world.barrier();
+    REQUIRE(world.sum(me + 1.5) == size * (size - 1) / 2 + 1.5 * size);
+    REQUIRE(world.min(-static_cast<int>(me)) == 1 - static_cast<int>(size));
+    REQUIRE(world.max(static_cast<unsigned char>(me)) == size - 1);
+    REQUIRE(world.broadcast(me * 10, size - 1) == (size - 1) * 10);
+    REQUIRE(world.allgather(me * 2)[size - 1] == (size - 1) * 2);
+    // A function of the program that does not commute: the value of the last member.
+    tsumugi::reduction<long> last([](long, long higher) { return higher; });
+    REQUIRE(world.allreduce(static_cast<long>(me), last) == size - 1);
+    // Begun, with other things in between.
+    std::vector<std::uint64_t> own(3000, me), all(3000), lower(3000, 77);
+    tsumugi::request first, second;
+    world.allreduce(own.data(), all.data(), own.size(), {tsumugi::combine::sum}, &first);
+    world.exscan(own.data(), lower.data(), own.size(), {tsumugi::combine::max}, &second);
+    second.wait();
+    while (!first.test()) tsumugi::yield();
+    REQUIRE(all[2999] == size * (size - 1) / 2 && lower[2999] == (me == 0 ? 77 : me - 1));
+    // Blocks.
+    std::vector<std::size_t> counts;
+    for (std::uint32_t of = 0; of < size; of++) counts.push_back(of + 1);
+    std::vector<std::uint16_t> mine(me + 1, static_cast<std::uint16_t>(me)), got(200), back(me + 1);
+    world.allgather(mine.data(), me + 1, got.data(), counts);
+    REQUIRE(got[0] == 0 && got[1] == 1 && got[size * (size + 1) / 2 - 1] == size - 1);
+    world.gather(mine.data(), me + 1, got.data(), counts, 0);
+    world.scatter(got.data(), counts, back.data(), me + 1, 0);
+    REQUIRE(back == mine);
+    std::vector<std::uint32_t> to(2 * size, me), from(2 * size);
+    world.alltoall(to.data(), from.data(), 2);
+    REQUIRE(from[0] == 0 && from[2 * size - 1] == size - 1);
+    std::vector<std::size_t> two(size, 2);
+    world.alltoall(to.data(), two, from.data(), two);
+    REQUIRE(from[2 * size - 1] == size - 1);
+    world.gather(&me, 1, from.data(), 1);
+    world.scatter(from.data(), to.data(), 1, 1);
+    REQUIRE(to[0] == me);
+    world.reduce(&me, to.data(), 1, {tsumugi::combine::sum}, 0);
+    REQUIRE(me != 0 || to[0] == size * (size - 1) / 2);
+    world.scan(&me, to.data(), 1, {tsumugi::combine::sum});
+    REQUIRE(to[0] == me * (me + 1) / 2);
+    world.reduce_scatter(from.data(), to.data(), 1, {tsumugi::combine::bit_or});
+    world.reduce_scatter(own.data(), all.data(), counts, {tsumugi::combine::sum});
+    REQUIRE(all[me] == size * (size - 1) / 2);
+    auto half = world.split(me % 2);
+    REQUIRE(half && half->size() == (size + 1 - me % 2) / 2 && half->translate(0) == me % 2);
+    half->duplicate().barrier();
+    REQUIRE(!world.split(std::nullopt));
+    try {
+        world.broadcast(me, size);
+        REQUIRE(!"a member that does not exist has a value");
+    } catch (const tsumugi::error &error) {
+        REQUIRE(error.code().value() == TSUMUGI_ERROR_RANK);
+    }
+    world.barrier();
+}
+
+static void deques(const tsumugi::job &job)
+{
+    struct item {
+        std::uint32_t rank;
+        char name[3];
+    };
+    tsumugi::deque<item> deque(job, 4);
+    for (char n = 0; n < 4; n++) REQUIRE(deque.push({job.rank(), {n, n, n}}));
+    REQUIRE(!deque.push({job.rank(), {9, 9, 9}}) && deque.size() == 4);
+    job.barrier();
+    std::uint32_t next = (job.rank() + 1) % job.size();
+    auto stolen = deque.steal(next);
+    REQUIRE(stolen && stolen->rank == next && stolen->name[2] == 0);
+    job.barrier();
+    auto newest = deque.pop();
+    REQUIRE(newest && newest->rank == job.rank() && newest->name[0] == 3);
+    while (deque.pop()) {
+    }
+    job.barrier();
+    REQUIRE(!deque.steal(next));
+    job.barrier();
+}
+
 int main()
 {
     REQUIRE(tsumugi_version() == TSUMUGI_VERSION);
@@ -85,6 +168,8 @@ int main()
     tsumugi::job job;
     threads(job);
     memory(job);
+    groups(job);
+    deques(job);
     if (job.rank() == 0) std::puts("all is well");
     job.end();
 }

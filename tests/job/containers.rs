@@ -5,7 +5,7 @@ use tsumugi::global::container::{
     ContainerError, Data, Deque, Keyed, List, Map, Multiset, Reach, Set, Store, Vector,
 };
 use tsumugi::global::{GlobalAddr, Pool};
-use tsumugi::{AddrError, Error, Rank, Runtime};
+use tsumugi::{AddrError, Error, GlobalMap, GlobalVec, Rank, Runtime};
 
 /// The amount of work of each rank.
 #[derive(Clone, Copy)]
@@ -20,7 +20,8 @@ pub fn play(rt: &Runtime) -> Result<(), Error> {
     let pool = rt.global()?.pool(4 << 20)?;
     rows(rt, &pool, work)?;
     keys(rt, &pool, work)?;
-    memory(rt, &pool)
+    memory(rt, &pool)?;
+    values(rt, work)
 }
 
 /// The same with a thousand ULTs of each rank.
@@ -175,6 +176,62 @@ fn keys(rt: &Runtime, pool: &Pool, work: Work) -> Result<(), Error> {
         map.destroy(pool).unwrap();
     }
     rt.barrier()
+}
+
+/// Containers of values: each ULT has a key of its own, and all have one.
+fn values(rt: &Runtime, work: Work) -> Result<(), Error> {
+    let last = Rank(rt.size() - 1);
+    let map = GlobalMap::<str, u64>::options().buckets(4).create(rt)?;
+    let vector = GlobalVec::<[u64; 3]>::options().home(last).create(rt)?;
+    let (deque, list) = (rt.deque::<u64>()?, rt.list::<[u8]>()?);
+    // Names travel in words; each rank opens what the rank before it has.
+    let next = (rt.rank().0 as usize + 1) % rt.size() as usize;
+    let name = GlobalAddr::from_bits(rt.allgather(map.addr().to_bits())?[next]);
+    let opened = GlobalMap::<str, u64>::open(rt, name)?;
+    let ults: Vec<_> = (0..work.ults)
+        .map(|ult| {
+            let (map, vector) = (opened.clone(), vector.clone());
+            let (deque, list) = (deque.clone(), list.clone());
+            rt.spawn(move |rt| {
+                let own = record(rt.rank(), ult, 0);
+                for step in 1..=work.steps {
+                    map.update("all", |count| Some(count.unwrap_or(0) + 1))?;
+                    let old = map.insert(&format!("thread {own}"), step)?;
+                    assert_eq!(old, (step > 1).then_some(step - 1));
+                    vector.push([own + step; 3])?;
+                    deque.push_front(step)?;
+                    list.push_back(&vec![step as u8; step as usize])?;
+                    assert!(deque.pop_back()?.is_some_and(|found| found <= work.steps));
+                }
+                Ok::<_, Error>(())
+            })
+        })
+        .collect();
+    for ult in ults {
+        ult.join()??;
+    }
+    drop(opened);
+    rt.barrier()?;
+    let calls = u64::from(rt.size()) * work.ults * work.steps;
+    assert_eq!(map.get("all")?, Some(calls));
+    let entries = map.iter().collect::<Result<BTreeSet<_>, _>>()?;
+    assert_eq!(entries.len() as u64, 1 + u64::from(rt.size()) * work.ults);
+    let own = map.iter_local().count() as u64;
+    assert_eq!(rt.sum(own)?, entries.len() as u64);
+    let rows = vector.iter().collect::<Result<BTreeSet<_>, _>>()?;
+    assert!(rows.iter().all(|row| row[0] == row[1] && row[1] == row[2]));
+    assert_eq!((rows.len() as u64, vector.len()? as u64), (calls, calls));
+    assert!(deque.is_empty()?);
+    let own = list.iter_local().map(|value| value.map(|value| value.len() as u64));
+    let bytes = rt.sum(own.sum::<Result<u64, _>>()?)?;
+    let all = list.iter().map(|value| value.map(|value| value.len() as u64));
+    assert_eq!((bytes, all.sum::<Result<u64, _>>()?), (bytes, bytes));
+    assert_eq!(bytes, calls * (work.steps + 1) / 2);
+    rt.barrier()?;
+    map.free()?;
+    vector.free()?;
+    deque.free()?;
+    list.free()
 }
 
 /// Allocates all blocks of the next rank, frees them, and allocates them again.

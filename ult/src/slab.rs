@@ -97,11 +97,11 @@ impl Slab {
     }
 
     /// Shows every slot. ULTs may start and end meanwhile.
-    pub(crate) fn each(&self, mut show: impl FnMut(&Task)) {
+    pub(crate) fn each(&self, show: &mut dyn FnMut(&Task)) {
         let mut index = 0;
         while let Some(chunk) = self.chunks.with(|chunks| chunks.get(index).copied()) {
             // SAFETY: chunks stay as long as the slab.
-            unsafe { chunk.as_ref() }.tasks.iter().for_each(&mut show);
+            unsafe { chunk.as_ref() }.tasks.iter().for_each(&mut *show);
             index += 1;
         }
     }

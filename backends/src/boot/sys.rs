@@ -3,6 +3,7 @@
 use std::ffi::{CStr, c_char, c_void};
 use std::io::{Error, ErrorKind, Result};
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 /// A descriptor, and the events for which it is watched.
@@ -31,6 +32,13 @@ pub fn poll(watched: &[Watched<'_>], limit: Duration) -> Result<Vec<bool>> {
         return Err(Error::last_os_error());
     }
     Ok(polled.iter().map(|p| got > 0 && p.revents != 0).collect())
+}
+
+/// Starts a thread. The body goes into a box, so that there is one copy of the library's code
+/// for threads.
+pub fn start_thread(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
+    let body: Box<dyn FnOnce() + Send> = Box::new(body);
+    Builder::new().name(name.to_owned()).spawn(body)
 }
 
 /// Makes programs that this process starts not inherit a descriptor; returns an

@@ -166,7 +166,7 @@ impl OfiTestbed {
         &mut self,
         limit: Duration,
         polled: bool,
-        mut post: impl FnMut(&mut RdmEndpoint, *mut c_void) -> PostResult,
+        post: &mut dyn FnMut(&mut RdmEndpoint, *mut c_void) -> PostResult,
     ) -> Result<(), TrialResult> {
         let context = self.context();
         let start = Instant::now();
@@ -216,7 +216,7 @@ impl OfiTestbed {
         let value = 0x1122_3344_5566_7700 + self.trials as u64;
         Self::set_word(local.at, 8, value);
         let spoil = flags & FI_INJECT != 0;
-        let done = self.run(limit, true, |a, context| {
+        let done = self.run(limit, true, &mut |a, context| {
             // SAFETY: both ends are the testbed's own.
             let answer = unsafe { a.write(local, 8, remote, context, flags) };
             if answer == 0 && spoil {
@@ -233,8 +233,8 @@ impl OfiTestbed {
         Self::set_word(self.there.wrapping_add(128), 8, 0x99);
         let (local, remote) = (self.here(8), self.remote(128));
         // SAFETY: both ends are the testbed's own.
-        let done =
-            self.run(LIMIT, true, |a, context| unsafe { a.read(local, 8, remote, context, 0) });
+        let done = self
+            .run(LIMIT, true, &mut |a, context| unsafe { a.read(local, 8, remote, context, 0) });
         // SAFETY: the get is over.
         self.judge(done, |_| unsafe { local.at.cast::<u64>().read_volatile() } == 0x99)
     }
@@ -245,7 +245,7 @@ impl OfiTestbed {
         for round in 1..=ROUNDS {
             let (local, remote) = (self.here(0), self.remote(64));
             Self::set_word(local.at, 8, round);
-            let done = self.run(LIMIT, true, |a, context| {
+            let done = self.run(LIMIT, true, &mut |a, context| {
                 // SAFETY: both ends are the testbed's own.
                 unsafe { a.write(local, 8, remote, context, 0) }
             });
@@ -298,8 +298,11 @@ impl OfiTestbed {
     fn stale(&mut self) -> TrialResult {
         let local = self.here(8);
         let remote = RemoteBuffer { key: self.remote.key ^ 0x55, ..self.remote };
-        // SAFETY: the local end is the testbed's own.
-        match self.run(LIMIT, true, |a, context| unsafe { a.read(local, 8, remote, context, 0) }) {
+        let done = self.run(LIMIT, true, &mut |a, context| {
+            // SAFETY: the local end is the testbed's own.
+            unsafe { a.read(local, 8, remote, context, 0) }
+        });
+        match done {
             Ok(()) => TrialResult::Wrong,
             Err(TrialResult::Refused(_)) => TrialResult::Works,
             Err(verdict) => verdict,

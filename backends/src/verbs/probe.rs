@@ -111,7 +111,7 @@ impl VerbsTestbed {
         &mut self,
         limit: Duration,
         polled: bool,
-        mut post: impl FnMut(&mut VerbsWire, usize) -> PostResult,
+        post: &mut dyn FnMut(&mut VerbsWire, usize) -> PostResult,
     ) -> Result<(), TrialResult> {
         self.trials += 1;
         let context = self.trials % TRIALS_MAX;
@@ -152,7 +152,7 @@ impl VerbsTestbed {
         self.set(self.local.at, value);
         let (local, remote) = (self.local, self.remote(64));
         // SAFETY: both ends are the testbed's own.
-        let done = self.run(limit, polled, |a, context| unsafe {
+        let done = self.run(limit, polled, &mut |a, context| unsafe {
             a.put(local, 8, remote, context, false, false)
         });
         judge(done, self.word_at(64) == value)
@@ -172,7 +172,7 @@ impl VerbsTestbed {
         self.set(self.local.at, 0x77);
         let (local, remote, number) = (self.local, self.remote(192), 0x1234_5678);
         // SAFETY: both ends are the testbed's own.
-        let done = self.run(LIMIT, true, |a, context| unsafe {
+        let done = self.run(LIMIT, true, &mut |a, context| unsafe {
             a.put_with_immediate(local, 8, remote, context, number)
         });
         let start = Instant::now();
@@ -188,8 +188,8 @@ impl VerbsTestbed {
         self.set(self.there.wrapping_add(128), 0x99);
         let (local, remote) = (self.local, self.remote(128));
         // SAFETY: both ends are the testbed's own.
-        let done =
-            self.run(LIMIT, true, |a, context| unsafe { a.get(local, 8, remote, context, false) });
+        let done = self
+            .run(LIMIT, true, &mut |a, context| unsafe { a.get(local, 8, remote, context, false) });
         judge(done, self.read(local.at) == 0x99)
     }
 
@@ -215,8 +215,9 @@ impl VerbsTestbed {
         let local = |at: usize| LocalBuffer { at: self.local.at.wrapping_add(at), ..self.local };
         let locals = WordBuffers { operand: local(0), compare: local(32), result: local(64) };
         // SAFETY: all ends are the testbed's own.
-        let done = self
-            .run(LIMIT, true, |a, context| unsafe { a.word(&op, locals, remote, context, false) });
+        let done = self.run(LIMIT, true, &mut |a, context| unsafe {
+            a.word(&op, locals, remote, context, false)
+        });
         judge(done, self.word_at(256) == then && self.read(locals.result.at) == 40)
     }
 
@@ -226,8 +227,8 @@ impl VerbsTestbed {
         let (local, remote) =
             (self.local, RemoteBuffer { key: self.remote.key ^ 0x55, ..self.remote });
         // SAFETY: the local end is the testbed's own.
-        let done =
-            self.run(LIMIT, true, |a, context| unsafe { a.get(local, 8, remote, context, false) });
+        let done = self
+            .run(LIMIT, true, &mut |a, context| unsafe { a.get(local, 8, remote, context, false) });
         match done {
             Ok(()) => TrialResult::Wrong,
             Err(TrialResult::Refused(_)) => self.get(),

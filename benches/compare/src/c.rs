@@ -1,6 +1,7 @@
 //! Programs in C, with this project's libraries and with those whose interfaces the
 //! libraries have: `compare c [--quick] [--only NAME] ...`.
 
+mod copies;
 mod threads;
 
 use std::process::ExitCode;
@@ -20,7 +21,7 @@ pub fn compare(args: impl Iterator<Item = String>) -> ExitCode {
         }
     }
     let wants = |row: &str| only.is_empty() || only.iter().any(|name| name == row);
-    match threads::compare(quick, &wants) {
+    match threads::compare(quick, &wants).and_then(|()| copies::compare(quick, &wants)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             eprintln!("compare c: {why}");

@@ -12,7 +12,7 @@
 //!   join: sleeps ────────────────────────────────────────┴───────────┘
 //! ```
 //!
-//! Every rank has a deque in memory that all ranks can reach ([`StealDeque`]); thieves
+//! Every rank has a deque in memory that all ranks can reach ([`RankDeque`]); thieves
 //! take from it by one-sided operations alone. [`Tasks::fork_at`] sends a task to the
 //! rank of its data, by an active message, and the task stays there. The result comes
 //! back into a *place* of the rank that forked the task, by a put that wakes the
@@ -46,12 +46,11 @@ use memory::{Memory, Outcome};
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex};
+#[allow(unused_imports, reason = "for the documentation")]
+use tsumugi::RankDeque;
 use tsumugi::ult::sync::Semaphore;
 use tsumugi::{Error, Rank, Runtime};
 use tsumugi_core::sync::{AtomicBool, AtomicU64, Ordering};
-
-#[allow(unused_imports, reason = "for the documentation")]
-use tsumugi_gas::steal::StealDeque;
 
 /// The arguments of a task.
 pub type Args = [u64; ARGS];
@@ -105,7 +104,10 @@ impl<C: Send + Sync + 'static> Tasks<C> {
     /// An [`Error`] if a rank dies, or if there is no memory for the deque and the
     /// places of the tasks.
     pub fn new(rt: &Runtime, context: C, functions: &[Function<C>]) -> Result<Self, Error> {
+        let deque = rt.rank_deque(DEQUE_TASKS)?;
+        let stealer = deque.stealer();
         let own = Own {
+            deque,
             inbox: VecDeque::with_capacity(PLACES),
             places: (0..PLACES as u32).rev().collect(),
             failure: None,
@@ -116,6 +118,7 @@ impl<C: Send + Sync + 'static> Tasks<C> {
             context,
             functions: functions.to_vec(),
             memory: Memory::new(rt)?,
+            stealer,
             own: Mutex::new(own),
             idle: Semaphore::new(0),
             running: zero(),
@@ -262,8 +265,7 @@ impl<C: Send + Sync + 'static> Tasks<C> {
         let crew = &self.0;
         let still_here = {
             let mut own = crew.own();
-            let is_it = |words: &_| Task::from_words(words).place == place;
-            let task = crew.memory.deque().pop_if(is_it);
+            let task = own.deque.pop_if(|words| Task::from_words(words).place == place);
             if task.is_some() {
                 own.places.push(place);
             }
@@ -302,11 +304,11 @@ impl<C: Send + Sync + 'static> Tasks<C> {
     fn check(&self) -> Result<(), Error> {
         let crew = &*self.0;
         let Counts { forked, ran, .. } = self.counts();
-        let (mut used, in_inbox) = {
+        let (mut used, waiting) = {
             let own = crew.own();
-            ((PLACES - own.places.len()) as u64, own.inbox.len() as u64)
+            ((PLACES - own.places.len()) as u64, own.inbox.len() + own.deque.len())
         };
-        used += in_inbox + crew.memory.deque().count();
+        used += waiting as u64;
         let (forked, ran, used) = (crew.rt.sum(forked)?, crew.rt.sum(ran)?, crew.rt.sum(used)?);
         match (used, forked == ran) {
             (0, true) => Ok(()),
@@ -318,8 +320,11 @@ impl<C: Send + Sync + 'static> Tasks<C> {
     }
 }
 
+/// A task as the deque has it.
+type TaskWords = [u64; WORDS];
+
 impl Task {
-    fn to_words(self) -> [u64; WORDS] {
+    fn to_words(self) -> TaskWords {
         let mut words = [0; WORDS];
         words[0] = self.function.into();
         words[1] = u64::from(self.home.0) << 32 | u64::from(self.place);
@@ -327,7 +332,7 @@ impl Task {
         words
     }
 
-    fn from_words(words: &[u64; WORDS]) -> Self {
+    fn from_words(words: &TaskWords) -> Self {
         let mut args = [0; ARGS];
         args.copy_from_slice(&words[2..]);
         let home = Rank((words[1] >> 32) as u32);

@@ -49,8 +49,11 @@ pub fn agent() -> Result<String, Failure> {
         alone.set();
         end();
     });
+    // This fails only after the reporter has ended.
+    let report = move |end| _ = ends.send(end);
     // The ranks die with this thread.
-    let result = job::watch_under(launch, &program, Some(Superior { ends, deaths }));
+    let result =
+        job::watch_under(launch, &program, Some(Superior { ends: Box::new(report), deaths }));
     reporter.finish();
     result
 }

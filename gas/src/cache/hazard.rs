@@ -53,21 +53,29 @@ impl<'m> HazardDomain<'m> {
         Self { hazards, barrier }
     }
 
-    /// Announces that this worker uses `slot`. The worker reads the slot's word
-    /// after this.
+    /// Announces that this worker uses `slot`; returns the hazard pointer. The worker
+    /// reads the slot's word after this.
     #[inline(always)]
-    pub(crate) fn take<const HAZARD: usize>(self, worker: usize, slot: u32) {
+    pub(crate) fn take<const HAZARD: usize>(self, worker: usize, slot: u32) -> &'m AtomicU32 {
+        let hazard = &self.hazards[worker].0[HAZARD];
         // Relaxed: fenced by the next line.
-        self.hazards[worker].0[HAZARD].store(slot + 1, Ordering::Relaxed);
+        hazard.store(slot + 1, Ordering::Relaxed);
         self.light();
+        hazard
     }
 
     /// Ends this. The worker reads the slot's word after this.
     #[inline(always)]
     pub(crate) fn leave<const HAZARD: usize>(self, worker: usize) {
+        self.clear(&self.hazards[worker].0[HAZARD]);
+    }
+
+    /// Does the same to a hazard pointer that [`take`](Self::take) has returned.
+    #[inline(always)]
+    pub(crate) fn clear(self, hazard: &AtomicU32) {
         // Release: pairs with the Acquire in `has`. The access is ordered before
         // this store.
-        self.hazards[worker].0[HAZARD].store(0, Ordering::Release);
+        hazard.store(0, Ordering::Release);
         self.light();
     }
 

@@ -10,7 +10,7 @@ use core::fmt;
 use tsumugi_core::mem::{AddrError, Need, Rank, RegionKey, RemoteAddr};
 use tsumugi_core::mutate;
 use tsumugi_core::sync::mapped;
-use tsumugi_core::sync::{Ordering, edge, fence};
+use tsumugi_core::sync::{AtomicU32, Ordering, edge, fence};
 
 /// The cache as workers use it: a view, cheap to copy and to send.
 #[derive(Clone, Copy)]
@@ -61,9 +61,8 @@ pub struct KeptSlot {
 #[derive(Clone, Copy, Debug)]
 #[must_use = "a hold that does not end keeps its table"]
 pub struct HeldAgain<'m> {
-    worker: usize,
-    /// `None` for starter memory.
-    slot: Option<&'m CacheSlot>,
+    /// The hazard pointer, and the slot that it names; `None` for starter memory.
+    held: Option<(&'m AtomicU32, &'m CacheSlot)>,
 }
 
 /// A target. Its table stays until the slot is [unpinned](TableCache::unpin).
@@ -223,24 +222,24 @@ impl<'m> TableCache<'m> {
     ) -> Option<HeldAgain<'m>> {
         // Starter memory needs no hazard pointer.
         let Some(slot) = self.slots.get(kept.slot as usize) else {
-            return Some(HeldAgain { worker, slot: None });
+            return Some(HeldAgain { held: None });
         };
-        self.hazards.take::<HAZARD>(worker, kept.slot);
+        let hazard = self.hazards.take::<HAZARD>(worker, kept.slot);
         // Acquire: pairs with the Release in `Fetcher::publish`, as in `find`.
         let word = slot.word.load(Ordering::Acquire);
         if mutate!("gas_kept_unchecked": word == kept.word => true) {
-            return Some(HeldAgain { worker, slot: Some(slot) });
+            return Some(HeldAgain { held: Some((hazard, slot)) });
         }
-        self.hazards.leave::<HAZARD>(worker);
+        self.hazards.clear(hazard);
         None
     }
 
     /// Ends an access that [`hold_again`](Self::hold_again) has begun, as
     /// [`release`](Self::release) does. Wait-free.
     #[inline(always)]
-    pub fn end_hold<const HAZARD: usize>(&self, held: HeldAgain<'_>) -> bool {
-        let Some(slot) = held.slot else { return false };
-        self.hazards.leave::<HAZARD>(held.worker);
+    pub fn end_hold(&self, held: HeldAgain<'_>) -> bool {
+        let Some((hazard, slot)) = held.held else { return false };
+        self.hazards.clear(hazard);
         SlotWord(slot.word.load(Ordering::Relaxed)).state() == SlotState::Draining
     }
 

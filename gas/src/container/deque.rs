@@ -55,6 +55,27 @@ impl Deque {
     pub fn pop_front<S: Store + ?Sized>(self, store: &S, bytes: u64) -> Result<(), ContainerError> {
         self.0.pop_front(store, bytes)
     }
+
+    /// Reads the first bytes, as many as `into` has, and removes them. Returns false, and
+    /// removes nothing, if there are fewer.
+    ///
+    /// # Errors
+    ///
+    /// [`ContainerError::Access`] if some of the memory is out of reach.
+    pub fn take_front<S: Store + ?Sized>(
+        self,
+        store: &S,
+        into: &mut [u8],
+    ) -> Result<bool, ContainerError> {
+        let held = self.hold(store)?;
+        let bytes = into.len() as u64;
+        if held.size() < bytes {
+            return Ok(false);
+        }
+        held.read(0, into)?;
+        held.pop_front(bytes)?;
+        Ok(true)
+    }
 }
 
 impl Deref for Deque {

@@ -31,6 +31,15 @@ pub struct List {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cursor(GlobalAddr);
 
+/// An end of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ListEnd {
+    /// The first element.
+    Front,
+    /// The last element.
+    Back,
+}
+
 impl Cursor {
     /// The cursor with the address `addr`.
     pub const fn at_addr(addr: GlobalAddr) -> Self {
@@ -289,9 +298,7 @@ impl List {
     /// [`ContainerError::Access`] if some of the memory is out of reach,
     /// [`ContainerError::Heap`] if a block to free is no block.
     pub fn pop_front<S: Store + ?Sized>(self, store: &S) -> Result<(), ContainerError> {
-        let _alone = lock(store, self.lock_at(store), LockMode::Exclusive)?;
-        let [first, _] = links(store, self.end(store).0)?;
-        self.take_out(store, first).map(drop)
+        self.take(store, ListEnd::Front, |_| Ok(())).map(drop)
     }
 
     /// Removes the last element, if there is one.
@@ -301,9 +308,55 @@ impl List {
     /// [`ContainerError::Access`] if some of the memory is out of reach,
     /// [`ContainerError::Heap`] if a block to free is no block.
     pub fn pop_back<S: Store + ?Sized>(self, store: &S) -> Result<(), ContainerError> {
+        self.take(store, ListEnd::Back, |_| Ok(())).map(drop)
+    }
+
+    /// Calls `with` with the bytes of the first or the last element, and removes the
+    /// element; returns what `with` has returned, or `None` if there is no element. If
+    /// `with` fails, the element stays.
+    ///
+    /// # Errors
+    ///
+    /// [`ContainerError::Access`] if some of the memory is out of reach,
+    /// [`ContainerError::Heap`] if a block to free is no block, and those of `with`.
+    pub fn take<S: Store + ?Sized, T>(
+        self,
+        store: &S,
+        end: ListEnd,
+        with: impl FnOnce(Element) -> Result<T, ContainerError>,
+    ) -> Result<Option<T>, ContainerError> {
         let _alone = lock(store, self.lock_at(store), LockMode::Exclusive)?;
-        let [_, last] = links(store, self.end(store).0)?;
-        self.take_out(store, last).map(drop)
+        let [first, last] = links(store, self.end(store).0)?;
+        let at = if end == ListEnd::Front { first } else { last };
+        if at == self.end(store).0 {
+            return Ok(None);
+        }
+        let taken = with(element_of(store, at)?)?;
+        self.take_out(store, at)?;
+        Ok(Some(taken))
+    }
+
+    /// Calls `each` with the bytes of one element after the other, all of them in the
+    /// state of one moment: the list is locked meanwhile, and shared with other readers.
+    ///
+    /// # Errors
+    ///
+    /// [`ContainerError::Access`] if some of the memory is out of reach, and those of
+    /// `each`.
+    pub fn visit<S: Store + ?Sized>(
+        self,
+        store: &S,
+        mut each: impl FnMut(Element) -> Result<(), ContainerError>,
+    ) -> Result<(), ContainerError> {
+        let _shared = lock(store, self.lock_at(store), LockMode::Shared)?;
+        let end = self.end(store).0;
+        let [mut at, _] = links(store, end)?;
+        while at != end {
+            let [next, _, bytes] = words(store, at)?;
+            each(Element { addr: after(store, at, HEAD_BYTES), bytes })?;
+            at = GlobalAddr::from_bits(next);
+        }
+        Ok(())
     }
 
     /// Removes all elements.

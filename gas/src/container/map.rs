@@ -63,6 +63,27 @@ impl Map {
         })
     }
 
+    /// Calls `with` with the value of a key, which does not change meanwhile, if the key is
+    /// in the map.
+    ///
+    /// # Errors
+    ///
+    /// [`ContainerError::Access`] if some of the memory is out of reach, and those of
+    /// `with`.
+    pub fn read<S: Store + ?Sized, T>(
+        self,
+        store: &S,
+        key: Data<'_>,
+        with: impl FnOnce(Element) -> Result<T, ContainerError>,
+    ) -> Result<Option<T>, ContainerError> {
+        let mut read = None;
+        self.0.retrieve(store, key, |value| {
+            read = Some(with(value)?);
+            Ok(())
+        })?;
+        Ok(read)
+    }
+
     /// Copies the value of a key to memory of any rank, like [`get`](Self::get).
     ///
     /// # Errors

@@ -65,12 +65,14 @@ pub use deque::Deque;
 pub use error::ContainerError;
 pub use guard::nodes_bytes;
 pub use keyed::Keyed;
-pub use list::{Cursor, List};
+pub use list::{Cursor, List, ListEnd};
 pub use map::Map;
 pub use multiset::Multiset;
 pub use sequence::Sequence;
+pub use sequence::held::HeldSequence;
 pub use set::Set;
 pub use store::{Store, free, malloc};
+pub use table::held::HeldKey;
 pub use table::{HashTable, Reach, TableCursor, TableKind};
 pub use vector::Vector;
 

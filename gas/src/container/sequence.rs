@@ -29,6 +29,7 @@ use body::{LINE, SequenceBody};
 use tsumugi_core::mem::Rank;
 
 mod body;
+pub(super) mod held;
 mod range;
 
 /// Bytes in a row, by the address of their header. A [`Vector`](super::Vector) and a
@@ -187,18 +188,7 @@ impl Sequence {
         at: u64,
         into: &mut [u8],
     ) -> Result<(), ContainerError> {
-        let _shared = lock(store, self.lock_at(store), LockMode::Shared)?;
-        let body = self.body(store)?;
-        body.check(at, into.len() as u64)?;
-        let mut into = into;
-        for piece in body.pieces(store, at, into.len() as u64) {
-            let (first, rest) = into.split_at_mut(piece.bytes as usize);
-            if !first.is_empty() {
-                store.read(piece.addr, first)?;
-            }
-            into = rest;
-        }
-        Ok(())
+        self.hold_shared(store)?.read(at, into)
     }
 
     /// Overwrites the bytes from `at` on.
@@ -213,10 +203,7 @@ impl Sequence {
         at: u64,
         data: Data<'_>,
     ) -> Result<(), ContainerError> {
-        let _alone = lock(store, self.lock_at(store), LockMode::Exclusive)?;
-        let body = self.body(store)?;
-        body.check(at, data.bytes())?;
-        body.fill(store, at, data)
+        self.hold(store)?.write(at, data)
     }
 
     /// Makes room for `bytes` bytes in all.
@@ -324,10 +311,26 @@ impl Sequence {
     ///
     /// [`ContainerError::Access`] if some of the memory is out of reach.
     pub fn pop_back<S: Store + ?Sized>(self, store: &S, bytes: u64) -> Result<(), ContainerError> {
-        let _alone = lock(store, self.lock_at(store), LockMode::Exclusive)?;
-        let mut body = self.body(store)?;
-        body.size = body.size.saturating_sub(bytes);
-        self.set_body(store, body)
+        self.hold(store)?.pop_back(bytes)
+    }
+
+    /// Reads the last bytes, as many as `into` has, and removes them. Returns false, and
+    /// removes nothing, if there are fewer.
+    ///
+    /// # Errors
+    ///
+    /// [`ContainerError::Access`] if some of the memory is out of reach.
+    pub fn take_back<S: Store + ?Sized>(
+        self,
+        store: &S,
+        into: &mut [u8],
+    ) -> Result<bool, ContainerError> {
+        let held = self.hold(store)?;
+        let bytes = into.len() as u64;
+        let Some(at) = held.size().checked_sub(bytes) else { return Ok(false) };
+        held.read(at, into)?;
+        held.pop_back(bytes)?;
+        Ok(true)
     }
 
     /// Removes the first `bytes` bytes, or all if there are fewer.
@@ -336,14 +339,7 @@ impl Sequence {
         store: &S,
         bytes: u64,
     ) -> Result<(), ContainerError> {
-        let _alone = lock(store, self.lock_at(store), LockMode::Exclusive)?;
-        let mut body = self.body(store)?;
-        let bytes = bytes.min(body.size);
-        if body.capacity > 0 {
-            body.offset = (body.offset + bytes) % body.capacity;
-        }
-        body.size -= bytes;
-        self.set_body(store, body)
+        self.hold(store)?.pop_front(bytes)
     }
 
     /// Removes `bytes` bytes from `at` on, or all from there if there are fewer.
@@ -359,13 +355,7 @@ impl Sequence {
         at: u64,
         bytes: u64,
     ) -> Result<(), ContainerError> {
-        let _alone = lock(store, self.lock_at(store), LockMode::Exclusive)?;
-        let mut body = self.body(store)?;
-        body.check(at, 0)?;
-        let bytes = bytes.min(body.size - at);
-        self.shift(store, &body, (at + bytes, at))?;
-        body.size -= bytes;
-        self.set_body(store, body)
+        self.hold(store)?.erase(at, bytes)
     }
 
     /// Removes all but the first `bytes` bytes.

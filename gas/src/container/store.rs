@@ -181,6 +181,23 @@ pub(super) fn set_words<S: Store + ?Sized, const N: usize>(
     Ok(store.write(at, words.map(u64::to_le_bytes).as_flattened())?)
 }
 
+/// Writes zeroes to `bytes` bytes from `at` on, which are whole words.
+pub(super) fn clear<S: Store + ?Sized>(
+    store: &S,
+    at: GlobalAddr,
+    bytes: u64,
+) -> Result<(), ContainerError> {
+    let zeroes = [0; CLEARED];
+    for from in (0..bytes).step_by(CLEARED) {
+        let count = CLEARED.min((bytes - from) as usize);
+        store.write(after(store, at, from), &zeroes[..count])?;
+    }
+    Ok(())
+}
+
+/// The number of bytes that are cleared at a time.
+const CLEARED: usize = 1024;
+
 /// Reads one word, which is not torn if another thread writes it meanwhile.
 pub(super) fn word<S: Store + ?Sized>(store: &S, at: GlobalAddr) -> Result<u64, ContainerError> {
     Ok(store.word(WordRequest::atomic(Kind::GetWord, at, 0u64))?)

@@ -22,18 +22,19 @@
 use super::data::{Data, Element};
 use super::error::ContainerError;
 use super::guard::lock;
-use super::store::{Store, after, set_words, words};
+use super::store::{Store, after, clear, set_words, words};
 use crate::address::GlobalAddr;
-use crate::lock::{LOCK_BYTES, LockMode};
+use crate::lock::LockMode;
 pub use kind::TableKind;
 
-use element::{ElementHead, ElementLinks, set_times};
+use element::{ElementHead, ElementLinks};
 use slot::{Chain, SLOT_BYTES, TableSlot, slots_bytes};
 use tsumugi_core::mem::Rank;
 
 mod element;
 mod kind;
 mod slot;
+pub(super) mod held;
 mod whole;
 
 /// A hash table, by the address of its directory, and its shape.
@@ -114,12 +115,8 @@ impl HashTable {
         let slots = store.allocate(rank, slots_bytes(self.slots))?;
         set_words(store, self.entry_of(store, self.ranks), [slots.to_bits()])?;
         self.ranks += 1;
-        for slot in 0..self.slots {
-            let slot = self.slot(store, slots, slot);
-            slot.set_chain(store, Chain::EMPTY)?;
-            set_words(store, slot.lock, [0; LOCK_BYTES as usize / 8])?;
-        }
-        Ok(())
+        // Empty chains, and locks that are free.
+        clear(store, slots, slots_bytes(self.slots))
     }
 
     /// The table that has its directory at `addr`.
@@ -191,19 +188,7 @@ impl HashTable {
         key: Data<'_>,
         value: Data<'_>,
     ) -> Result<bool, ContainerError> {
-        self.admit(store, key, 1, |rank, links| {
-            let lengths = (key.bytes(), value.bytes());
-            let addr = store.allocate(rank, self.kind.element_bytes(lengths.0, lengths.1))?;
-            let write = || {
-                let at = self.kind.write_head(store, addr, links, lengths)?;
-                key.write(store, at)?;
-                value.write(store, after(store, at, key.bytes()))
-            };
-            write().inspect_err(|_| {
-                let _ = store.free(addr);
-            })?;
-            Ok(addr)
-        })
+        self.admit(store, key, 1, |rank, links| self.make(store, rank, links, (key, value)))
     }
 
     /// Removes a key, or one from its count, and returns whether it was in the
@@ -214,17 +199,21 @@ impl HashTable {
         key: Data<'_>,
         removed: Removed,
     ) -> Result<bool, ContainerError> {
-        let slot = self.slot_of(store, key)?;
-        let _alone = lock(store, slot.lock, LockMode::Exclusive)?;
-        let chain = slot.chain(store)?;
-        let Some((addr, head)) = chain.search(store, self.kind, key)? else { return Ok(false) };
-        if removed == Removed::One && head.times > 1 {
-            set_times(store, addr, head.times - 1)?;
-            return Ok(true);
+        let held = self.hold(store, key)?;
+        match held.times() {
+            2.. if removed == Removed::One => held.count(-1).map(|()| true),
+            _ => held.remove(),
         }
-        slot.unlink(store, chain, head)?;
-        store.free(addr)?;
-        Ok(true)
+    }
+
+    /// The rank to which a key belongs, whether or not it is in the table.
+    ///
+    /// # Errors
+    ///
+    /// [`ContainerError::Access`] if some of the memory is out of reach.
+    pub fn home<S: Store + ?Sized>(self, store: &S, key: Data<'_>) -> Result<Rank, ContainerError> {
+        let (rank, _) = self.place_of(key.hash(store)?);
+        Ok(rank_at(store, self.slots_of(store, rank)?))
     }
 
     /// The first element, or the end.
@@ -310,19 +299,36 @@ impl HashTable {
         times: u64,
         make: impl FnOnce(Rank, ElementLinks) -> Result<GlobalAddr, ContainerError>,
     ) -> Result<bool, ContainerError> {
-        let slot = self.slot_of(store, key)?;
-        let _alone = lock(store, slot.lock, LockMode::Exclusive)?;
-        let chain = slot.chain(store)?;
-        if let Some((addr, head)) = chain.search(store, self.kind, key)? {
+        let held = self.hold(store, key)?;
+        if held.times() > 0 {
             if self.kind == TableKind::Multiset {
-                set_times(store, addr, head.times + times)?;
+                held.count(times as i64)?;
             }
             return Ok(false);
         }
-        let rank = store.split().rank(slot.at).unwrap_or(Rank(u32::MAX));
-        let addr = make(rank, ElementLinks::behind(chain.last))?;
-        slot.append(store, chain, addr)?;
+        held.append(make)?;
         Ok(true)
+    }
+
+    /// Makes an element that is in no chain yet.
+    fn make<S: Store + ?Sized>(
+        self,
+        store: &S,
+        rank: Rank,
+        links: ElementLinks,
+        (key, value): (Data<'_>, Data<'_>),
+    ) -> Result<GlobalAddr, ContainerError> {
+        let lengths = (key.bytes(), value.bytes());
+        let addr = store.allocate(rank, self.kind.element_bytes(lengths.0, lengths.1))?;
+        let write = || {
+            let at = self.kind.write_head(store, addr, links, lengths)?;
+            key.write(store, at)?;
+            value.write(store, after(store, at, key.bytes()))
+        };
+        write().inspect_err(|_| {
+            let _ = store.free(addr);
+        })?;
+        Ok(addr)
     }
 
     /// The first element in the slots from `from` on, or the end.
@@ -408,6 +414,11 @@ impl HashTable {
         let [at] = words(store, self.entry_of(store, rank))?;
         Ok(GlobalAddr::from_bits(at))
     }
+}
+
+/// The rank of an address. If it has none, an access to it is refused.
+fn rank_at<S: Store + ?Sized>(store: &S, addr: GlobalAddr) -> Rank {
+    store.split().rank(addr).unwrap_or(Rank(u32::MAX))
 }
 
 /// The address of the block that contains a directory.

@@ -1,6 +1,7 @@
 //! Containers over plain memory: compared with those of std by random calls, and used by many
 //! threads at once.
 
+mod held;
 mod keyed;
 mod list;
 mod plain;

@@ -45,7 +45,9 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// The time of a method at a size, if it was measured.
+    /// The time of a method at a size, if it was measured. Not inlined: the search is for
+    /// many callers, once in a job.
+    #[inline(never)]
     pub fn ns(&self, method: TransferMethod, bytes: usize) -> Option<f64> {
         let of = |timing: &&Timing| timing.method == method && timing.bytes == bytes;
         self.timings.iter().find(of).map(|timing| timing.ns)
@@ -57,21 +59,19 @@ impl Measured {
         Some(self.ns(TransferMethod::Pieces, bytes).map_or(plain, |pieces| pieces.min(plain)))
     }
 
-    /// The sizes that were measured of a method, ascending.
+    /// The sizes that were measured of a method, in the order of the measurements: ascending.
     pub fn sizes(&self, method: TransferMethod) -> Vec<usize> {
         let of = self.timings.iter().filter(|timing| timing.method == method);
-        let mut sizes: Vec<usize> = of.map(|timing| timing.bytes).collect();
-        sizes.sort_unstable();
-        sizes
+        of.map(|timing| timing.bytes).collect()
     }
 }
 
 /// How long a line travels one way, in ns; `None` if `end` comes first or a thread
 /// cannot run on one of the CPUs.
 pub fn trip(first: usize, second: usize, end: Instant) -> Option<f64> {
-    let ping_pong = PingPong::new(end);
-    let give = || {
-        let (mut least, mut round) = (f64::MAX, 0);
+    let (ping_pong, mut least) = (PingPong::new(end), f64::MAX);
+    let mut give = || {
+        let mut round = 0;
         for _ in 0..TRIP_ROUNDS {
             let begin = Instant::now();
             for _ in 0..TRIP_BATCH {
@@ -81,16 +81,17 @@ pub fn trip(first: usize, second: usize, end: Instant) -> Option<f64> {
             }
             least = least.min(begin.elapsed().as_nanos() as f64 / f64::from(2 * TRIP_BATCH));
         }
-        Some(least)
+        Some(())
     };
-    let take = || {
+    let mut take = || {
         for round in 1..=u64::from(TRIP_ROUNDS * TRIP_BATCH) {
             ping_pong.wait_asked(round)?;
             ping_pong.answer(round);
         }
         Some(())
     };
-    ping_pong.play([first, second], give, take)
+    ping_pong.play([first, second], &mut give, &mut take)?;
+    Some(least)
 }
 
 /// Times every method at every size until `end`.
@@ -99,15 +100,16 @@ pub fn measure(cpus: [usize; 2], trip_ns: f64, end: Instant) -> Option<Measured>
     let (ping_pong, bench) = (PingPong::new(end), CopyBench::new(BYTES_MAX).ok()?);
     let mut timings = Vec::new();
     let mut readings = Vec::new();
-    let give = || {
+    let steps = steps();
+    let mut give = || {
         let mut number = 0;
         for _ in 0..READINGS {
             number += 1;
-            readings.push(bench.sample());
+            readings.push(bench.sample() as f64);
             ping_pong.ask(number);
             ping_pong.wait_answer(number)?;
         }
-        for step in steps() {
+        for step in &steps {
             let mut rounds = Vec::with_capacity(ROUNDS_MAX);
             for round in 0..step.warm + step.rounds {
                 let begin = Instant::now();
@@ -121,20 +123,20 @@ pub fn measure(cpus: [usize; 2], trip_ns: f64, end: Instant) -> Option<Measured>
                     rounds.push(ns - trip_ns);
                 }
             }
-            rounds.sort_unstable_by(f64::total_cmp);
-            let ns = rounds[rounds.len() / 8].max(0.0);
+            let octile = rounds.len() / 8;
+            let ns = sorted(&mut rounds)[octile].max(0.0);
             timings.push(Timing { method: step.method, bytes: step.bytes, ns });
         }
         Some(())
     };
-    let take = || {
+    let mut take = || {
         let mut number = 0;
         for _ in 0..READINGS {
             number += 1;
             bench.take(&ping_pong, number, TransferMethod::Push, SAMPLE_BYTES)?;
             ping_pong.answer(number);
         }
-        for step in steps() {
+        for step in &steps {
             for _ in 0..(step.warm + step.rounds) * step.batch as usize {
                 number += 1;
                 bench.take(&ping_pong, number, step.method, step.bytes)?;
@@ -144,9 +146,8 @@ pub fn measure(cpus: [usize; 2], trip_ns: f64, end: Instant) -> Option<Measured>
         Some(())
     };
     // When the time runs out, that is no failure: the rest stays unmeasured.
-    let _ = ping_pong.play(cpus, give, take);
-    readings.sort_unstable();
-    let sample_ns = readings.get(READINGS / 2).copied();
+    let _ = ping_pong.play(cpus, &mut give, &mut take);
+    let sample_ns = sorted(&mut readings).get(READINGS / 2).map(|ns| *ns as u64);
     let measured = Measured { trip_ns, timings, sample_ns, took: begin.elapsed() };
     (!measured.timings.is_empty()).then_some(measured)
 }
@@ -164,41 +165,52 @@ struct TimingStep {
 }
 
 /// All steps, the smallest sizes first: if time runs out, the largest are missing.
-fn steps() -> impl Iterator<Item = TimingStep> {
-    let step = |method, bytes: usize| {
-        let (warm, rounds) = if bytes <= SMALL {
-            (2, 12)
-        } else if bytes <= LARGE {
-            (4, ROUNDS_MAX)
-        } else {
-            (1, 4)
+fn steps() -> Vec<TimingStep> {
+    let mut steps = Vec::new();
+    let mut add = |method, bytes: usize| {
+        let (warm, rounds) = match bytes {
+            bytes if bytes <= SMALL => (2, 12),
+            bytes if bytes <= LARGE => (4, ROUNDS_MAX),
+            _ => (1, 4),
         };
         let batch = (BATCH_BYTES / bytes).clamp(1, 16) as u32;
-        TimingStep { method, bytes, batch, warm, rounds }
+        steps.push(TimingStep { method, bytes, batch, warm, rounds });
     };
-    let small = PAYLOADS.into_iter().flat_map(move |bytes| {
-        [step(TransferMethod::Inline, bytes), step(TransferMethod::Push, bytes)]
-    });
-    let slots = SHORT.into_iter().chain(SIZES).filter(|bytes| *bytes <= CopyBench::SLOTS_BYTES);
-    let slots = slots.map(move |bytes| step(TransferMethod::Bounce, bytes));
-    let short = SHORT.into_iter().flat_map(move |bytes| {
-        [step(TransferMethod::Push, bytes), step(TransferMethod::Pieces, bytes)]
-    });
-    let methods = |bytes| {
-        let pieces = (bytes <= PIECES_MAX).then_some(TransferMethod::Pieces);
-        let halves = HALVED
-            .contains(&bytes)
-            .then_some([TransferMethod::Halves, TransferMethod::HalvesInPieces]);
-        let both = (bytes >= BOTH_MIN).then_some(TransferMethod::Both);
-        let methods = [TransferMethod::Push, TransferMethod::Stream, TransferMethod::Pull]
-            .into_iter()
-            .chain(pieces);
-        methods.chain(halves.into_iter().flatten()).chain(both).map(move |method| (method, bytes))
-    };
-    small
-        .chain(short)
-        .chain(slots)
-        .chain(SIZES.into_iter().flat_map(methods).map(move |(method, bytes)| step(method, bytes)))
+    for bytes in PAYLOADS {
+        add(TransferMethod::Inline, bytes);
+        add(TransferMethod::Push, bytes);
+    }
+    for bytes in SHORT {
+        add(TransferMethod::Push, bytes);
+        add(TransferMethod::Pieces, bytes);
+    }
+    for bytes in SHORT.into_iter().chain(SIZES) {
+        if bytes <= CopyBench::SLOTS_BYTES {
+            add(TransferMethod::Bounce, bytes);
+        }
+    }
+    for bytes in SIZES {
+        add(TransferMethod::Push, bytes);
+        add(TransferMethod::Stream, bytes);
+        add(TransferMethod::Pull, bytes);
+        if bytes <= PIECES_MAX {
+            add(TransferMethod::Pieces, bytes);
+        }
+        if HALVED.contains(&bytes) {
+            add(TransferMethod::Halves, bytes);
+            add(TransferMethod::HalvesInPieces, bytes);
+        }
+        if bytes >= BOTH_MIN {
+            add(TransferMethod::Both, bytes);
+        }
+    }
+    steps
+}
+
+/// The same times, the shortest first.
+fn sorted(times: &mut [f64]) -> &[f64] {
+    times.sort_unstable_by(f64::total_cmp);
+    times
 }
 
 /// The payloads of a packet of one to four lines.

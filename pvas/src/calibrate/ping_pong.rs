@@ -2,7 +2,8 @@
 //! other, each on a CPU of its own, until a given time.
 
 use crate::sys;
-use std::thread;
+use std::io;
+use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::Instant;
 use tsumugi_core::sync::{AtomicBool, AtomicU64, CachePadded, Ordering};
 
@@ -18,6 +19,9 @@ pub struct PingPong {
     end: Instant,
 }
 
+/// What one of the threads does; it returns `None` if it gives up.
+pub type PingPongSide<'a> = &'a mut (dyn FnMut() -> Option<()> + Send);
+
 impl PingPong {
     /// Makes a ping-pong without threads.
     pub fn new(end: Instant) -> Self {
@@ -27,28 +31,25 @@ impl PingPong {
 
     /// Runs both threads until the giver has ended, and returns its result; `None`
     /// if the threads did not get to that.
-    pub fn play<T: Send>(
+    pub fn play(
         &self,
         cpus: [usize; 2],
-        give: impl FnOnce() -> Option<T> + Send,
-        take: impl FnOnce() -> Option<()> + Send,
-    ) -> Option<T> {
-        thread::scope(|scope| {
-            let taker = thread::Builder::new().spawn_scoped(scope, || {
-                if sys::pin(cpus[1]).is_ok() {
-                    self.answer(READY);
-                    take();
-                }
-                self.stop.store(true, Ordering::Relaxed);
-            });
-            let giver = thread::Builder::new().spawn_scoped(scope, || {
-                let outcome = sys::pin(cpus[0]).ok().and_then(|()| {
-                    self.wait_answer(READY)?;
-                    give()
-                });
-                self.stop.store(true, Ordering::Relaxed);
-                outcome
-            });
+        give: PingPongSide<'_>,
+        take: PingPongSide<'_>,
+    ) -> Option<()> {
+        let mut give = || {
+            self.wait_answer(READY)?;
+            give()
+        };
+        let mut take = || {
+            self.answer(READY);
+            take()
+        };
+        let players: [PingPongSide<'_>; 2] = [&mut give, &mut take];
+        thread::scope(move |scope| {
+            let [giver, taker] = players;
+            let taker = self.start(scope, cpus[1], taker);
+            let giver = self.start(scope, cpus[0], giver);
             match (taker, giver) {
                 (Ok(_), Ok(giver)) => giver.join().expect("it does not panic"),
                 _ => {
@@ -56,6 +57,20 @@ impl PingPong {
                     None
                 }
             }
+        })
+    }
+
+    /// Starts the thread of one player on a CPU.
+    fn start<'scope>(
+        &'scope self,
+        scope: &'scope Scope<'scope, '_>,
+        cpu: usize,
+        player: PingPongSide<'scope>,
+    ) -> io::Result<ScopedJoinHandle<'scope, Option<()>>> {
+        thread::Builder::new().spawn_scoped(scope, move || {
+            let outcome = sys::pin(cpu).ok().and_then(|()| player());
+            self.stop.store(true, Ordering::Relaxed);
+            outcome
         })
     }
 

@@ -3,6 +3,7 @@
 use super::*;
 use crate::config::SpaceConfig;
 use std::process::{Child, Command, Stdio};
+use std::thread;
 use tsumugi_core::sync::Ordering;
 
 fn members(size: u32) -> Vec<Member> {

@@ -10,7 +10,7 @@ use super::lines::{Lines, Output, Stream};
 use crate::sys;
 use std::io::{self, IsTerminal, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use tsumugi_core::mem::Rank;
@@ -18,7 +18,7 @@ use tsumugi_core::mem::Rank;
 /// The thread; dropping this value passes on what is left, and ends the thread.
 #[derive(Debug)]
 pub struct Relay {
-    words: Sender<RelayWord>,
+    words: Arc<RelayWords>,
     /// Wakes the thread; `None` at the end.
     bell: Option<PipeWriter>,
     thread: Option<JoinHandle<bool>>,
@@ -31,12 +31,15 @@ enum RelayWord {
     Expect(Rank),
 }
 
+/// The words that the thread has not taken.
+type RelayWords = Mutex<Vec<RelayWord>>;
+
 /// The thread's part.
 struct RelayLoop {
     lines: Vec<Lines>,
     output: Output,
     followers: Followers,
-    words: Receiver<RelayWord>,
+    words: Arc<RelayWords>,
     bell: PipeReader,
     chunk: Vec<u8>,
     /// Whether a user may wait for a question of rank 0.
@@ -55,13 +58,13 @@ impl Relay {
 
     /// Starts the thread.
     pub(super) fn start(lines: Vec<Lines>) -> io::Result<Self> {
-        let (words, taken) = mpsc::channel();
+        let words = Arc::new(RelayWords::default());
         let (bell, ring) = io::pipe()?;
         let relay = RelayLoop {
             lines,
             output: Output::new(),
             followers: Followers::default(),
-            words: taken,
+            words: words.clone(),
             bell,
             chunk: vec![0; CHUNK_BYTES],
             is_interactive: io::stdin().is_terminal(),
@@ -93,8 +96,8 @@ impl Relay {
     }
 
     fn send(&self, word: RelayWord) {
-        // Both fail only after the thread has panicked.
-        let _ = self.words.send(word);
+        self.words.lock().unwrap_or_else(PoisonError::into_inner).push(word);
+        // This fails only after the thread has panicked.
         let _ = self.bell.as_ref().map(|mut bell| bell.write(&[0]));
     }
 }
@@ -153,7 +156,8 @@ impl RelayLoop {
         let mut bytes = [0; 64];
         let is_last = matches!(self.bell.read(&mut bytes), Ok(0));
         let mut says = String::new();
-        while let Ok(word) = self.words.try_recv() {
+        let words = std::mem::take(&mut *self.words.lock().unwrap_or_else(PoisonError::into_inner));
+        for word in words {
             match word {
                 RelayWord::Say(line) => says.push_str(&line),
                 RelayWord::Expect(cause) => self.followers.expect(cause),

@@ -1,16 +1,15 @@
 //! The connection of a part of a job to the program that started all parts.
 
 use super::outcome::RankFailure;
+use std::fmt;
 use std::io::PipeReader;
-use std::sync::mpsc::Sender;
 
 /// The connection of a part's launcher to the program that has started this part of
 /// a job and other parts.
-#[derive(Debug)]
 pub struct Superior {
     /// Receives each end, also the end of a rank with exit code 0: as `Early`,
     /// because this launcher does not see whether the rank was done.
-    pub ends: Sender<EndReport>,
+    pub ends: Box<dyn Fn(EndReport) + Send>,
     /// Yields the dead rank that ends the job: a word of 32 bits, little-endian.
     pub deaths: PipeReader,
 }
@@ -24,4 +23,10 @@ pub struct EndReport {
     /// lost before this end was seen; if so, this rank may have ended because of
     /// that loss.
     pub may_have_heard: bool,
+}
+
+impl fmt::Debug for Superior {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Superior")
+    }
 }

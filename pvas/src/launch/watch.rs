@@ -88,7 +88,7 @@ fn gone(job: &mut LaunchedJob) -> io::Result<Vec<Gone>> {
         }
         let Some(losses) = &mut job.losses else {
             // Ends of one look have no order.
-            all.sort_by_key(|gone| end_of(gone.status).map_or(0, |end| end.doubt()));
+            sort(&mut all, &|gone| end_of(gone.status).map_or(0, |end| end.doubt() as usize));
             return Ok(all);
         };
         if all.len() > before {
@@ -98,11 +98,16 @@ fn gone(job: &mut LaunchedJob) -> io::Result<Vec<Gone>> {
         }
         if !all.is_empty() {
             losses.read();
-            all.sort_by_key(|gone| losses.place(gone.rank));
+            sort(&mut all, &|gone| losses.place(gone.rank));
             all.iter_mut().for_each(|gone| gone.may_have_heard = losses.may_have_told(gone.rank));
         }
         return Ok(all);
     }
+}
+
+/// Keeps the order of equal keys.
+fn sort(all: &mut [Gone], key: &dyn Fn(&Gone) -> usize) {
+    all.sort_by_key(key);
 }
 
 /// How a process ended, if not with code 0.
@@ -152,7 +157,7 @@ impl JobWatch {
             // The send fails if the superior has given up on this part; it then
             // needs no report.
             let failure = RankFailure { rank, pid, end: end.unwrap_or(RankEnd::Early) };
-            let _ = superior.ends.send(EndReport { failure, may_have_heard });
+            (superior.ends)(EndReport { failure, may_have_heard });
         }
         let Some(end) = end else {
             if let Some(control) = control {

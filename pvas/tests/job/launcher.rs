@@ -79,6 +79,7 @@ pub fn run(args: &[String]) -> ExitCode {
 fn run_part(launch: Launch) -> ExitCode {
     let (ends, ended) = mpsc::channel();
     let (deaths, _silent) = io::pipe().unwrap();
+    let ends = Box::new(move |end| ends.send(end).unwrap());
     let job = launch.start().unwrap().under(Superior { ends, deaths });
     let code = job.wait().unwrap().code();
     for EndReport { failure, may_have_heard } in ended {

@@ -16,7 +16,7 @@ use crate::net::{Cards, HOSTS_MAX};
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::Duration;
 use tsumugi_backends::boot::RankCard;
 use tsumugi_core::boot::{BootError, CARD_BYTES_MAX, OpenBootstrap};
@@ -41,9 +41,8 @@ struct CardRequests {
     /// `None` if the card is requested. A card stays here until its NIC endpoint has taken
     /// it.
     cards: BTreeMap<u32, Option<Came>>,
-    /// The host name of each node of which a rank was contacted, for up to
-    /// [`HOSTS_MAX`] nodes.
-    hosts: BTreeMap<u32, Box<str>>,
+    /// The host names of the last [`HOSTS_MAX`] nodes of which a rank was contacted.
+    hosts: VecDeque<(u32, Box<str>)>,
     fetched: u64,
     is_closed: bool,
     thread: Option<JoinHandle<()>>,
@@ -51,6 +50,12 @@ struct CardRequests {
 
 /// The network's part of a rank's card, or the error.
 type Came = Result<Box<[u8]>, BootError>;
+
+impl CardRequests {
+    fn host_of(&self, node: u32) -> Option<&str> {
+        self.hosts.iter().find(|(of, _)| *of == node).map(|(_, host)| &**host)
+    }
+}
 
 impl LazyBootstrap {
     pub(super) fn new(boot: Box<dyn OpenBootstrap>) -> Arc<Self> {
@@ -107,9 +112,11 @@ impl LazyBootstrap {
             let network = card.map(|RankCard { host, network, .. }| {
                 let place = self.nodes.get().and_then(|nodes| nodes.place(rank));
                 let node = place.map_or(u32::MAX, |place| place.node);
-                requests.hosts.entry(node).or_insert_with(|| host.into_boxed_str());
+                if requests.host_of(node).is_none() {
+                    requests.hosts.push_back((node, host.into_boxed_str()));
+                }
                 if requests.hosts.len() > HOSTS_MAX {
-                    requests.hosts.pop_first();
+                    requests.hosts.pop_front();
                 }
                 network.into_boxed_slice()
             });
@@ -163,8 +170,7 @@ impl Cards for Arc<LazyBootstrap> {
         }
         if requests.thread.is_none() {
             let lazy = self.clone();
-            let thread = thread::Builder::new().name("tsumugi-cards".into());
-            let started = thread.spawn(move || lazy.run());
+            let started = tsumugi_pvas::thread::start("tsumugi-cards", move || lazy.run());
             requests.thread = Some(started.map_err(|error| BootError::System {
                 what: "a thread that asks for cards",
                 errno: error.raw_os_error().unwrap_or(0),
@@ -184,7 +190,7 @@ impl Cards for Arc<LazyBootstrap> {
     }
 
     fn host_of(&self, node: u32) -> Option<String> {
-        self.requests().hosts.get(&node).map(|host| host.to_string())
+        self.requests().host_of(node).map(str::to_owned)
     }
 
     fn fetched(&self) -> u64 {

@@ -17,16 +17,18 @@
 //! arrives is checked: lengths, kinds, widths, ids, and the address, as any other
 //! address.
 
+mod counts;
 mod request;
 
 pub(super) use request::EmulatedRequest;
 pub(crate) use request::JOINED_BYTES;
 
+use counts::RankCounts;
 use request::{
     ANSWER, ANSWER_BYTES, EmulatedReply, PIECE_BYTES, REQUEST, REQUEST_BYTES, RequestBytes,
     parse_request, piece_of, request, result, take_piece,
 };
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use tsumugi_core::backend::{Completion, LoadStore};
 use tsumugi_core::mem::{AddrError, Rank};
 use tsumugi_core::mem::{RegionKey, RemoteAddr, Width};
@@ -41,7 +43,7 @@ pub(super) struct Emulation {
     free: Vec<u16>,
     unsent: VecDeque<u16>,
     /// Requests under way to each rank.
-    under_way: BTreeMap<u32, u32>,
+    under_way: RankCounts,
     ended: VecDeque<Completion>,
     answers: VecDeque<EmulatedReply>,
     /// Answers to requests that have notified a thread here: the operations of that
@@ -53,7 +55,7 @@ pub(super) struct Emulation {
     /// is room again.
     short: Option<SlotTurn>,
     /// The number of answers of both lists for each rank.
-    owed: BTreeMap<u32, u32>,
+    owed: RankCounts,
     /// The buffer in which a parcel is built.
     room: Box<RequestBytes>,
 }
@@ -106,13 +108,13 @@ impl Emulation {
             ],
             free: (0..SLOTS as u16).rev().collect(),
             unsent: VecDeque::with_capacity(SLOTS),
-            under_way: BTreeMap::new(),
+            under_way: RankCounts::default(),
             ended: VecDeque::with_capacity(SLOTS),
             answers: VecDeque::with_capacity(SLOTS),
             patient: VecDeque::with_capacity(SLOTS),
             put_off: 0,
             short: None,
-            owed: BTreeMap::new(),
+            owed: RankCounts::default(),
             room: Box::new([0; REQUEST_BYTES + PIECE_BYTES]),
         }
     }
@@ -210,7 +212,7 @@ impl Emulation {
                 return false;
             }
             answers.pop_front();
-            take_one(&mut self.owed, to);
+            self.owed.take(to);
         }
         true
     }
@@ -231,8 +233,7 @@ impl Emulation {
             let Some(at) = self.unsent.pop_front() else { return true };
             let OriginSlot { op, then, life, moved, .. } = self.slots[at as usize];
             let to = op.remote.rank;
-            let under_way = self.under_way.entry(to.0).or_default();
-            if *under_way >= WINDOW || holds(to) {
+            if self.under_way.of(to) >= WINDOW || holds(to) {
                 self.unsent.push_back(at);
                 continue;
             }
@@ -246,7 +247,7 @@ impl Emulation {
             };
             match send(to, request) {
                 Sent::Yes => {
-                    *under_way += 1;
+                    self.under_way.add(to);
                     sent += 1;
                     self.slots[at as usize].state = SlotState::Sent;
                 }
@@ -278,11 +279,10 @@ impl Emulation {
         match bytes {
             [REQUEST, ..] => {
                 let Some((asked, id)) = parse_request(bytes, self.own) else { return false };
-                let owed = self.owed.entry(from.0).or_default();
-                if *owed >= WINDOW {
+                if self.owed.of(from) >= WINDOW {
                     return false;
                 }
-                *owed += 1;
+                self.owed.add(from);
                 let (bytes, tells, patience) = match asked {
                     EmulatedRequest::Get(from, bytes) => (Some((from, bytes)), false, 0),
                     EmulatedRequest::Put(_, _, notify) => (None, notify, 0),
@@ -310,7 +310,7 @@ impl Emulation {
                 if !is_ours {
                     return false;
                 }
-                take_one(&mut self.under_way, from);
+                self.under_way.take(from);
                 let OriginSlot { op, moved, .. } = *slot;
                 let result = match (result(&op, bytes), op.kind) {
                     (Ok(_), Kind::Get) => take_piece(&op, moved, rest, memory),
@@ -339,13 +339,13 @@ impl Emulation {
                 && let Some(rank) = lost(op.remote.rank)
             {
                 self.unsent.retain(|other| *other != at);
-                self.under_way.remove(&op.remote.rank.0);
                 self.end(at, Err(AddrError::PeerLost { rank }));
             }
         }
         self.answers.retain(|answer| lost(answer.to).is_none());
         self.patient.retain(|answer| lost(answer.to).is_none());
-        self.owed.retain(|rank, _| lost(Rank(*rank)).is_none());
+        self.under_way.retain(|rank| lost(rank).is_none());
+        self.owed.retain(|rank| lost(rank).is_none());
     }
 
     /// Whether there is nothing to send and no completion to hand over.
@@ -378,12 +378,6 @@ impl Emulation {
 pub fn footprint() -> usize {
     let slot = size_of::<OriginSlot>() + 2 * size_of::<u16>() + size_of::<Completion>();
     SLOTS * (slot + 2 * size_of::<EmulatedReply>()) + size_of::<RequestBytes>()
-}
-
-fn take_one(counts: &mut BTreeMap<u32, u32>, rank: Rank) {
-    if let Some(count) = counts.get_mut(&rank.0) {
-        *count = count.saturating_sub(1);
-    }
 }
 
 fn id(at: u16, life: u16) -> u32 {

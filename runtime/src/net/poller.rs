@@ -49,8 +49,9 @@ impl Poller {
         let failed = |error| StartError::Thread(0, error);
         let (stopped, stop) = io::pipe().map_err(failed)?;
         let own = net.clone();
-        let builder = thread::Builder::new().name("tsumugi-net".into());
-        let thread = builder.spawn(move || watch(&own, stopped.as_raw_fd(), &stopped));
+        let thread = tsumugi_pvas::thread::start("tsumugi-net", move || {
+            watch(&own, stopped.as_raw_fd(), &stopped)
+        });
         Ok(Self { net: net.clone(), stop: Some(stop), thread: Some(thread.map_err(failed)?) })
     }
 }

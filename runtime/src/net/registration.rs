@@ -27,7 +27,6 @@
 //! the device may still use it.
 
 use super::registrar::Registrar;
-use std::collections::BTreeMap;
 use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -62,8 +61,8 @@ pub(super) struct Pin<'p> {
 #[derive(Debug, Default)]
 struct KnownAreas {
     windows: Vec<PinnedWindow>,
-    /// Adopted memory: its length in bytes, by its start.
-    adopted: BTreeMap<usize, usize>,
+    /// Adopted memory, by its start.
+    adopted: Vec<AdoptedArea>,
     clock: u64,
     /// Bytes of all windows.
     bytes: usize,
@@ -154,8 +153,7 @@ impl RegistrationCache {
     pub(super) unsafe fn adopt(&self, start: usize, bytes: usize) {
         // The heap is an area already.
         if bytes > 0 && !self.heap.has(start) {
-            let other = self.lock().adopted.insert(start, bytes);
-            debug_assert_eq!(other, None, "no other memory is adopted at this address");
+            self.lock().adopt(AdoptedArea { start, bytes });
         }
     }
 
@@ -199,8 +197,19 @@ impl AdoptedArea {
 impl KnownAreas {
     /// The adopted memory that contains this address.
     fn area_of(&self, at: usize) -> Option<AdoptedArea> {
-        let (&start, &bytes) = self.adopted.range(..=at).next_back()?;
-        Some(AdoptedArea { start, bytes }).filter(|area| area.has(at))
+        let before = self.adopted.partition_point(|area| area.start <= at);
+        self.adopted[..before].last().copied().filter(|area| area.has(at))
+    }
+
+    fn adopt(&mut self, area: AdoptedArea) {
+        let place = self.place_of(area.start);
+        debug_assert!(place.is_err(), "no other memory is adopted at this address");
+        self.adopted.insert(place.unwrap_or_else(|place| place), area);
+    }
+
+    /// The place of adopted memory in the list, or the place where it is to be added.
+    fn place_of(&self, start: usize) -> Result<usize, usize> {
+        self.adopted.binary_search_by_key(&start, |area| area.start)
     }
 
     /// Returns the key of a window that is registered, and counts one user more.
@@ -247,13 +256,13 @@ impl KnownAreas {
     /// Forgets adopted memory, and returns the keys of its windows, which the caller
     /// hides.
     fn disown(&mut self, start: usize) -> Result<Vec<RegionKey>, InUse> {
-        let Some(&bytes) = self.adopted.get(&start) else { return Ok(Vec::new()) };
-        let area = AdoptedArea { start, bytes };
+        let Ok(place) = self.place_of(start) else { return Ok(Vec::new()) };
+        let area = self.adopted[place];
         let of = |window: &PinnedWindow| area.has(window.area.start);
         if self.windows.iter().any(|window| of(window) && window.users > 0) {
             return Err(InUse);
         }
-        self.adopted.remove(&start);
+        self.adopted.remove(place);
         let mut keys = Vec::new();
         while let Some(at) = self.windows.iter().position(of) {
             keys.push(self.forget(at));

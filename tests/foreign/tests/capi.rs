@@ -15,11 +15,12 @@ use tsumugi::pvas::Launch;
 const SIGABRT: i32 = 6;
 
 /// The sources of the header, in its order.
-const SOURCES: [&str; 30] = [
+const SOURCES: [&str; 39] = [
     "version",
     "code",
     "scheduler",
     "thread",
+    "spawn",
     "worker",
     "park",
     "lock",
@@ -39,12 +40,20 @@ const SOURCES: [&str; 30] = [
     "private_heap",
     "comm",
     "request",
+    "group",
+    "reduction",
+    "collective",
+    "combine",
     "active_message",
     "rank_lock",
     "window",
     "epoch",
     "heap",
+    "deque",
     "array",
+    "array_elements",
+    "array_atomics",
+    "array_pages",
     "checkout",
 ];
 

@@ -15,16 +15,15 @@ fn runs(program: &str, sources: &[&str]) {
         assert!(text.contains(&format!("{exported}(")), "{program}: no call of {exported}");
     }
     let library = build();
-    for (link, ranks, way) in
-        [("libtsumugi.so", 1, "run"), ("libtsumugi.so", 3, "start"), ("libtsumugi.a", 2, "run")]
-    {
-        let compiled = compile(&library, program, link);
+    let [shared, whole] =
+        ["libtsumugi.so", "libtsumugi.a"].map(|link| compile(&library, program, link));
+    for (compiled, ranks, way) in [(&shared, 1, "run"), (&shared, 3, "start"), (&whole, 2, "run")] {
         let job = Launch::new(ranks).program(compiled, [way]).start();
         let job = job.expect("a job that starts");
         let code = job.wait().expect("a job that ends").code();
-        assert_eq!(code, 0, "{program}: {link} on {ranks} ranks: {way}");
+        assert_eq!(code, 0, "{} on {ranks} ranks: {way}", compiled.display());
     }
-    on_two_nodes(&compile(&library, program, "libtsumugi.so"), 3, &["start"]);
+    on_two_nodes(&shared, 3, &["start"]);
 }
 
 #[test]
@@ -35,6 +34,11 @@ fn signals() {
 #[test]
 fn messages() {
     runs("messages", &["comm", "request"]);
+}
+
+#[test]
+fn groups() {
+    runs("groups", &["group", "collective", "combine"]);
 }
 
 #[test]
@@ -54,5 +58,11 @@ fn windows_and_the_heap() {
 
 #[test]
 fn arrays() {
-    runs("arrays", &["array", "checkout"]);
+    let sources = ["array", "array_elements", "array_atomics", "array_pages", "checkout"];
+    runs("arrays", &sources);
+}
+
+#[test]
+fn deques() {
+    runs("deques", &["deque"]);
 }

@@ -23,12 +23,14 @@ pub(crate) fn catch<R>(f: impl FnOnce() -> R) -> Result<R, PanicPayload> {
     catch_unwind(AssertUnwindSafe(f))
 }
 
-/// Starts a thread.
+/// Starts a thread. The body goes into a box, so that there is one copy of the library's code
+/// for threads.
 #[cfg(not(tsumugi_loom))]
 pub(crate) fn start_thread(
     name: String,
     body: impl FnOnce() + Send + 'static,
 ) -> Result<JoinHandle<()>, ThreadError> {
+    let body: Box<dyn FnOnce() + Send> = Box::new(body);
     std::thread::Builder::new().name(name).spawn(body)
 }
 

@@ -46,7 +46,7 @@ impl Spawner {
     ) -> bool {
         let standstill = if backtrace::POSSIBLE { self.shared.halt(patience) } else { None };
         let visit = self.shared.visit();
-        self.shared.slab.each(|task| {
+        self.shared.slab.each(&mut |task| {
             let Some(info) = self.info(task, visit.as_ref()) else { return };
             let is_still = standstill.is_some() && backtrace::is_still(info.state);
             // SAFETY: all workers stand still, so none resumes the ULT.

@@ -71,7 +71,7 @@ impl Spawner {
         let stop = Arc::new(AtomicBool::new(false));
         let mut on = ReportOn { signal, before, event, stop: stop.clone(), thread: None };
         let spawner = self.clone();
-        let thread = std::thread::Builder::new().name("ult-report".into()).spawn(move || {
+        let thread = crate::thread::start("ult-report".into(), move || {
             while wait(event) {
                 // Acquire: pairs with the Release in `drop`.
                 if stop.load(Ordering::Acquire) {

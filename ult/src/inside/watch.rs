@@ -62,7 +62,7 @@ impl Spawner {
         let stop = Arc::new(AtomicBool::new(false));
         let mut watchdog = Watchdog { spawner: self.clone(), stop: stop.clone(), thread: None };
         let spawner = self.clone();
-        let thread = std::thread::Builder::new().name("ult-watchdog".into()).spawn(move || {
+        let thread = crate::thread::start("ult-watchdog".into(), move || {
             let mut seen = vec![WatchedWorker::default(); spawner.shared.worker_slots.len()];
             // Acquire: pairs with the Release in the watchdog's `drop`.
             while !stop.load(Ordering::Acquire) {

@@ -94,7 +94,7 @@ impl SchedulerShared {
             os_yield();
         }
         let (mut unfinished, mut abandoned) = (Vec::new(), false);
-        self.slab.each(|task| {
+        self.slab.each(&mut |task| {
             let Some(state) = task.state() else { return };
             // SAFETY: `self` is in an `Arc`, alive.
             unsafe { Arc::increment_strong_count(Arc::as_ptr(self)) };

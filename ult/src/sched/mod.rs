@@ -260,9 +260,9 @@ impl Spawner {
     /// the same moment.
     pub fn dump(&self, show: &mut dyn FnMut(UltInfo)) {
         let visit = self.shared.visit();
-        self.shared
-            .slab
-            .each(|task| self.info(task, visit.as_ref()).into_iter().for_each(&mut *show));
+        self.shared.slab.each(&mut |task| {
+            self.info(task, visit.as_ref()).into_iter().for_each(&mut *show);
+        });
     }
 
     /// Returns the state of one ULT. What it sleeps for is returned to a visitor

@@ -32,7 +32,7 @@ pub(crate) struct Task {
     pub(super) state: AtomicU32,
     pub(crate) generation: AtomicU32,
     pub(super) join: AtomicUsize,
-    /// The ULT-local values, or null if there are none. Used by the running ULT only.
+    /// The ULT-local values, a spare block, or null. Used by the running ULT only.
     pub(crate) locals: UnsafeCell<*mut Locals>,
     /// The ULT's sleep, if it may be cancelled; under the alarms' lock.
     pub(super) sleeper: UnsafeCell<*const Race>,
@@ -289,6 +289,13 @@ impl Task {
         // Acquire: pairs with the Release in `adorn`. SAFETY: particulars are valid
         // until the task is cleared.
         unsafe { self.particulars.load(Ordering::Acquire).as_ref() }?.name.as_deref()
+    }
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        // SAFETY: the scheduler has ended, so no ULT runs.
+        unsafe { Locals::free(&self.locals) };
     }
 }
 

@@ -93,7 +93,7 @@ impl Task {
     fn end_locals(&self) {
         // SAFETY: the values belong to the running ULT.
         let locals = self.locals.with(|locals| unsafe { *locals });
-        if !locals.is_null() {
+        if Locals::has_values(locals) {
             // SAFETY: the values belong to this ULT, and are not dropped yet.
             unsafe { Locals::end(&self.locals) };
         }

@@ -10,11 +10,12 @@
 //! addresses for a moment only, however many there are.
 
 use super::link::LinkError;
+use crate::boot::sys;
+use std::collections::VecDeque;
 use std::io;
 use std::net::{TcpStream, ToSocketAddrs};
 use std::slice::Iter;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::thread;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tsumugi_core::boot::BootError;
 
@@ -25,26 +26,30 @@ pub(super) struct ConnectAttempts<'a> {
     deadline: Instant,
     /// The number of connection attempts that have not ended.
     running: usize,
-    answers: Receiver<Result<TcpStream, LinkError>>,
-    answer: Sender<Result<TcpStream, LinkError>>,
+    answers: Arc<ConnectAnswers>,
+}
+
+/// The attempts that have ended, for the thread that waits for them.
+#[derive(Debug, Default)]
+struct ConnectAnswers {
+    ended: Mutex<VecDeque<Result<TcpStream, LinkError>>>,
+    has_ended: Condvar,
 }
 
 impl<'a> ConnectAttempts<'a> {
     /// Connects to `addresses` (`host:port`), the first one first.
     pub(super) fn new(addresses: &'a [String], deadline: Instant) -> Self {
-        let (answer, answers) = mpsc::channel();
-        Self { left: addresses.iter(), deadline, running: 0, answers, answer }
+        Self { left: addresses.iter(), deadline, running: 0, answers: Arc::default() }
     }
 
     /// Starts to connect to the next address; `None` if there is none.
     fn start(&mut self) -> Option<()> {
-        let (address, answer, deadline) =
-            (self.left.next()?.clone(), self.answer.clone(), self.deadline);
-        // A connection that comes too late is closed with the channel.
-        let go = move || drop(answer.send(connect(&address, deadline)));
-        match thread::Builder::new().name("tsumugi-call".into()).spawn(go) {
-            Ok(_) => {}
-            Err(error) => drop(self.answer.send(Err(refused(error)))),
+        let (address, answers, deadline) =
+            (self.left.next()?.clone(), self.answers.clone(), self.deadline);
+        // A connection that comes too late is closed with the last use of the answers.
+        let go = move || answers.push(connect(&address, deadline));
+        if let Err(error) = sys::start_thread("tsumugi-call", go) {
+            self.answers.push(Err(refused(error)));
         }
         self.running += 1;
         Some(())
@@ -60,16 +65,27 @@ impl Iterator for ConnectAttempts<'_> {
         }
         loop {
             let wait = if self.left.len() > 0 { NEXT_AFTER } else { ANSWER_WITHIN };
-            match self.answers.recv_timeout(wait) {
-                Ok(answer) => {
-                    self.running -= 1;
-                    return Some(answer);
-                }
-                Err(RecvTimeoutError::Timeout) if self.start().is_some() => {}
-                // The name of a host is still being resolved.
-                Err(_) => return None,
+            if let Some(answer) = self.answers.pop(wait) {
+                self.running -= 1;
+                return Some(answer);
             }
+            // With no address left, the name of a host is still being resolved.
+            self.start()?;
         }
+    }
+}
+
+impl ConnectAnswers {
+    fn push(&self, answer: Result<TcpStream, LinkError>) {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner).push_back(answer);
+        self.has_ended.notify_one();
+    }
+
+    /// Takes the answer that came first; `None` if none comes within `limit`.
+    fn pop(&self, limit: Duration) -> Option<Result<TcpStream, LinkError>> {
+        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.has_ended.wait_timeout_while(ended, limit, |ended| ended.is_empty());
+        waited.unwrap_or_else(PoisonError::into_inner).0.pop_front()
     }
 }
 

@@ -1,8 +1,7 @@
 //! The secret of a job: a word that its ranks share and no other program knows.
 
 use crate::boot::sys;
-use hmac::{Hmac, Mac};
-use sha2::Sha256;
+use hmac_sha256::HMAC;
 use std::fmt;
 use std::io;
 
@@ -46,22 +45,21 @@ impl Secret {
 
     /// The proof of `end` over `what` that it knows the secret.
     pub(super) fn prove(&self, end: ProofSide, what: &[&[u8]]) -> Proof {
-        self.mac(end, what).finalize().into_bytes().into()
+        self.mac(end, what).finalize()
     }
 
     /// Whether `proof` is the proof of `end` over `what`; takes the same time for
     /// every proof.
     pub(super) fn is_proved(&self, end: ProofSide, what: &[&[u8]], proof: &Proof) -> bool {
-        self.mac(end, what).verify_slice(proof).is_ok()
+        self.mac(end, what).finalize_verify(proof)
     }
 
-    fn mac(&self, end: ProofSide, what: &[&[u8]]) -> Hmac<Sha256> {
-        let mut mac =
-            Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC accepts a key of any length");
+    fn mac(&self, end: ProofSide, what: &[&[u8]]) -> HMAC {
+        let mut mac = HMAC::new(&self.0);
         mac.update(b"tsumugi boot");
-        mac.update(&[end as u8]);
+        mac.update([end as u8]);
         for part in what {
-            mac.update(&(part.len() as u32).to_le_bytes());
+            mac.update((part.len() as u32).to_le_bytes());
             mac.update(part);
         }
         mac
@@ -97,6 +95,22 @@ mod tests {
         assert!(!other.is_proved(ProofSide::Client, &[b"ab", b"c"], &proof));
         assert!(!secret.is_proved(ProofSide::Server, &[b"ab", b"c"], &proof));
         assert!(!secret.is_proved(ProofSide::Client, &[b"a", b"bc"], &proof));
+    }
+
+    /// The proofs are those of another implementation: `hmac.new(key, data, "sha256")` of Python.
+    /// A key of more than a block, 64 bytes, is hashed first.
+    #[test]
+    fn the_proof_is_hmac_sha_256() {
+        let proofs = [
+            (28, "0fd4e8136c058d10f9694a8a33e9e790559839be4b3fafdc81421873eb770ebb"),
+            (64, "ac79e89eba06e7cc102a8a6eaaf0f87b3983a14936c01c50577d2ad8a541a9bb"),
+            (65, "33fc90de43d5c9fa618d733f09fa16398e61ebc8fde1f1d9dd4fae7d7f5bbc51"),
+        ];
+        for (bytes, expected) in proofs {
+            let secret = Secret::new(&"w".repeat(bytes)).unwrap();
+            let proof = secret.prove(ProofSide::Client, &[b"ab", b"c"]);
+            assert_eq!(proof.map(|byte| format!("{byte:02x}")).concat(), expected, "{bytes}");
+        }
     }
 
     #[test]

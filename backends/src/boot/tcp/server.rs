@@ -72,7 +72,7 @@ impl Server {
             // an error.
             let _ = state.serve(&listener, &stopped);
         };
-        let thread = thread::Builder::new().name("tsumugi-boot".into()).spawn(serve)?;
+        let thread = sys::start_thread("tsumugi-boot", serve)?;
         Ok(Self { address, stop, thread: Some(thread) })
     }
 

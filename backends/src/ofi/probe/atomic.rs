@@ -23,7 +23,7 @@ impl OfiTestbed {
         let (old, with) = (0b1100_0101, 0b1010_0110);
         Self::set_word(operand.at, width, with);
         Self::set_word(self.there.wrapping_add(256), width, old);
-        let done = self.run(LIMIT, true, |a, context| {
+        let done = self.run(LIMIT, true, &mut |a, context| {
             // SAFETY: all ends are the testbed's own.
             unsafe { a.fetch((datatype, op), operand, result, remote, context) }
         });
@@ -46,7 +46,7 @@ impl OfiTestbed {
         let (operand, remote) = (self.here(0), self.remote(256));
         Self::set_word(operand.at, width, 5);
         Self::set_word(self.there.wrapping_add(256), width, 40);
-        let done = self.run(LIMIT, true, |a, context| {
+        let done = self.run(LIMIT, true, &mut |a, context| {
             // SAFETY: both ends are the testbed's own.
             unsafe { a.atomic((datatype, op), operand, remote, context) }
         });
@@ -65,7 +65,7 @@ impl OfiTestbed {
         for (with, expected, old, then) in [(41, 40, 40, 41), (42, 40, 41, 41)] {
             Self::set_word(operand.at, width, with);
             Self::set_word(compare.at, width, expected);
-            let done = self.run(LIMIT, true, |a, context| {
+            let done = self.run(LIMIT, true, &mut |a, context| {
                 // SAFETY: all ends are the testbed's own.
                 unsafe { a.compare(datatype, operand, compare, result, remote, context) }
             });

@@ -25,7 +25,8 @@ impl OfiTestbed {
         let (local, peer) = (self.here(0), self.remote.peer);
         Self::set_word(local.at, 8, 0x5151);
         // SAFETY: the local end is the testbed's own.
-        let sent = self.run(LIMIT, !woken, |a, context| unsafe { a.send(local, 8, peer, context) });
+        let sent =
+            self.run(LIMIT, !woken, &mut |a, context| unsafe { a.send(local, 8, peer, context) });
         if let Err(verdict) = sent {
             return verdict;
         }
@@ -81,7 +82,7 @@ impl OfiTestbed {
     pub(super) fn sleeper(&mut self) -> TrialResult {
         let (local, remote) = (self.here(0), self.remote(64));
         Self::set_word(local.at, 8, 0xabcd);
-        let done = self.run(SLEEPER_LIMIT, false, |a, context| {
+        let done = self.run(SLEEPER_LIMIT, false, &mut |a, context| {
             // SAFETY: both ends are the testbed's own.
             unsafe { a.write(local, 8, remote, context, 0) }
         });

@@ -2,14 +2,14 @@
 
 use super::memory::{Memory, Outcome};
 use super::thief::Thief;
-use super::{Args, Function, Task, Tasks};
+use super::{Args, Function, Task, TaskWords, Tasks};
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tsumugi::ult::sync::Semaphore;
 use tsumugi::ult::yield_now;
-use tsumugi::{Error, Runtime, Until};
+use tsumugi::{Error, RankDeque, Runtime, Stealer, Until};
 use tsumugi_core::sync::{AtomicBool, AtomicU64, Ordering};
 
 /// One rank's part of the tasks.
@@ -18,6 +18,7 @@ pub(super) struct Crew<C> {
     pub(super) context: C,
     pub(super) functions: Vec<Function<C>>,
     pub(super) memory: Memory,
+    pub(super) stealer: Stealer<TaskWords>,
     pub(super) own: Mutex<Own>,
     /// A permit for each event that is a reason to look for work.
     pub(super) idle: Semaphore,
@@ -39,6 +40,8 @@ pub(super) struct Crew<C> {
 /// State that this rank's ULTs use under a lock. A ULT holds the lock for a few
 /// instructions, and never while it suspends.
 pub(super) struct Own {
+    /// Tasks that this rank has forked, and that any rank may take.
+    pub(super) deque: RankDeque<TaskWords>,
     /// Tasks that only this rank runs.
     pub(super) inbox: VecDeque<Task>,
     /// Free places.
@@ -65,7 +68,7 @@ impl<C: Send + Sync + 'static> Crew<C> {
 
     /// Looks for tasks until the run is over, or more ULTs than workers do so.
     fn look_for_tasks(&self, tasks: &Tasks<C>) -> Result<(), Error> {
-        let mut thief = Thief::new(&self.rt);
+        let mut thief = Thief::new(&self.rt, self.stealer.clone());
         let mut misses = 0;
         // Relaxed: a hint; the thread that sets it also wakes all idle ULTs.
         while !self.is_over.load(Ordering::Relaxed) {
@@ -74,7 +77,7 @@ impl<C: Send + Sync + 'static> Crew<C> {
             }
             let task = match self.take() {
                 Some(task) => Some(task),
-                None => thief.steal(&self.rt, &self.memory)?.inspect(|_| {
+                None => thief.steal()?.inspect(|_| {
                     self.stolen.fetch_add(1, Ordering::Relaxed);
                 }),
             };
@@ -98,7 +101,7 @@ impl<C: Send + Sync + 'static> Crew<C> {
         let mut own = self.own();
         let place = own.places.pop()?;
         let task = Task { function, home: self.rt.rank(), place, args };
-        if !self.memory.deque().push(&task.to_words()) {
+        if own.deque.push(task.to_words()).is_err() {
             own.places.push(place);
             return None;
         }
@@ -109,8 +112,8 @@ impl<C: Send + Sync + 'static> Crew<C> {
     /// Takes a task that only this rank runs, or else the newest task of its deque.
     pub(super) fn take(&self) -> Option<Task> {
         let mut own = self.own();
-        let newest = || self.memory.deque().pop_if(|_| true);
-        own.inbox.pop_front().or_else(|| newest().map(|words| Task::from_words(&words)))
+        let Own { inbox, deque, .. } = &mut *own;
+        inbox.pop_front().or_else(|| deque.pop().map(|words| Task::from_words(&words)))
     }
 
     /// Runs a task and sends its result to its home rank.

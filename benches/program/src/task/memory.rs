@@ -1,15 +1,14 @@
 //! The memory of each rank that all ranks reach.
 //!
 //! ```text
-//!  ends │ over, value │ items: a task each │ places: a value, a state each
-//!       └ set by rank 0 for a run          └ of tasks that were forked here
+//!  over, value            │ places: a value, a state each
+//!  └ set by rank 0 for a run └ of tasks that were forked here
 //! ```
 
-use super::{DEQUE_TASKS, PLACES, WORDS};
+use super::PLACES;
 use std::slice;
 use tsumugi::{AddrError, Error, Rank, Remote, Runtime, Shared, Signal, Until};
 use tsumugi_core::sync::{AtomicU64, Ordering};
-use tsumugi_gas::steal::StealDeque;
 
 pub(super) struct Memory {
     words: Shared<u64>,
@@ -36,23 +35,6 @@ impl Memory {
         // longer.
         let own = unsafe { slice::from_raw_parts(first.as_ptr(), words.len()) };
         Ok(Self { words, own })
-    }
-
-    /// This rank's deque of tasks.
-    pub(super) fn deque(&self) -> StealDeque<'_, WORDS> {
-        let (items, rest) = self.own[ITEMS_AT..PLACES_AT].as_chunks();
-        debug_assert!(rest.is_empty());
-        StealDeque::new(&self.own[ENDS_AT], items)
-    }
-
-    /// The word with both ends of a rank's deque.
-    pub(super) fn ends(&self, rank: Rank) -> Remote<u64> {
-        self.words.at(rank, ENDS_AT)
-    }
-
-    /// The place of a task in a rank's deque.
-    pub(super) fn item(&self, rank: Rank, item: usize) -> Remote<u64> {
-        self.words.at(rank, ITEMS_AT + item * WORDS)
     }
 
     /// The word of a task's state, which becomes nonzero when the task is over.
@@ -124,9 +106,7 @@ impl Memory {
 
 const DONE: u64 = 1;
 const FAILED: u64 = 2;
-const ENDS_AT: usize = 0;
-/// On another cache line than the ends, at which thieves look.
-const OVER_AT: usize = 16;
-const VALUE_AT: usize = 17;
-const ITEMS_AT: usize = 32;
-const PLACES_AT: usize = ITEMS_AT + DEQUE_TASKS * WORDS;
+const OVER_AT: usize = 0;
+const VALUE_AT: usize = 1;
+/// On another pair of lines.
+const PLACES_AT: usize = 16;

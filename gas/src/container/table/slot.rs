@@ -66,6 +66,25 @@ impl TableSlot {
         self.set_chain(store, Chain { first, last: addr, count: chain.count + 1 })
     }
 
+    /// Puts `new`, which has the links of an element, in the place of that element.
+    pub(super) fn replace<S: Store + ?Sized>(
+        self,
+        store: &S,
+        mut chain: Chain,
+        head: ElementHead,
+        new: GlobalAddr,
+    ) -> Result<(), ContainerError> {
+        match head.before.is_null() {
+            true => chain.first = new,
+            false => set_next(store, head.before, new)?,
+        }
+        match head.next.is_null() {
+            true => chain.last = new,
+            false => set_before(store, head.next, new)?,
+        }
+        self.set_chain(store, chain)
+    }
+
     /// Takes an element out of the chain.
     pub(super) fn unlink<S: Store + ?Sized>(
         self,

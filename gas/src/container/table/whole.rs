@@ -60,6 +60,47 @@ impl HashTable {
         Ok((from(first)?, from(last + 1)?))
     }
 
+    /// Calls `each` with the key, the value and the count of each element of the slots
+    /// from `from` on, a rank's index and a slot's number, slot by slot, under the shared
+    /// lock of the slot. Returns the place behind the slot by which `each` had been called
+    /// `count` times at least; `None`: no slot is left.
+    ///
+    /// A walk through a table by such calls finds each key once at most, because a key
+    /// belongs to one slot, and it finds each element that is in the table all the time.
+    ///
+    /// # Errors
+    ///
+    /// [`ContainerError::Access`] if some of the memory is out of reach, and those of
+    /// `each`.
+    pub fn visit<S: Store + ?Sized>(
+        self,
+        store: &S,
+        reach: Reach,
+        from: (u32, u32),
+        count: usize,
+        mut each: impl FnMut(Element, Element, u64) -> Result<(), ContainerError>,
+    ) -> Result<Option<(u32, u32)>, ContainerError> {
+        let (mut visited, mut behind) = (0, None);
+        self.each_slot(store, reach, from, |(rank, number), slots, chain| {
+            if chain.first.is_null() {
+                return Ok(false);
+            }
+            let slot = self.slot(store, slots, number);
+            let _shared = lock(store, slot.lock, LockMode::Shared)?;
+            let mut addr = slot.chain(store)?.first;
+            while !addr.is_null() {
+                let head = self.kind.head(store, addr)?;
+                each(head.key, head.value, head.times)?;
+                (addr, visited) = (head.next, visited + 1);
+            }
+            if visited >= count {
+                behind = Some((rank, number + 1));
+            }
+            Ok(behind.is_some())
+        })?;
+        Ok(behind)
+    }
+
     /// Removes all elements.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 use super::*;
 use std::net::TcpListener;
+use std::thread;
 use std::time::Instant;
 use tsumugi_backends::boot::card::CardHead;
 use tsumugi_backends::boot::tcp::{Client, Secret, Server};

@@ -75,9 +75,9 @@ fn a_window_is_replaced_if_the_system_locks_no_more_memory() {
 fn windows_of_adopted_memory_end_with_it() {
     let mut known = KnownAreas::default();
     let (start, bytes) = (100 * STRIDE + 24, 5 * STRIDE + 1);
-    known.adopted.insert(start, bytes);
-    known.adopted.insert(start + bytes, 64);
     let area = AdoptedArea { start, bytes };
+    known.adopt(AdoptedArea { start: start + bytes, bytes: 64 });
+    known.adopt(area);
     assert_eq!(known.area_of(start + bytes - 1), Some(area));
     assert_eq!(known.area_of(start - 1), None);
     assert_eq!(known.area_of(start + bytes + 64), None);

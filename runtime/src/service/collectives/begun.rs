@@ -14,11 +14,12 @@
 use super::buffers::{CollBuffers, CollScratch};
 use super::exchange::Exchange;
 use super::group::GroupHandle;
-use super::service::{Collectives, ended_error};
+use super::service::{Collectives, Driven, ended_error};
 use crate::block_pool::PoolBox;
 use crate::engine_call::hint;
 use crate::error::Error;
 use crate::panic;
+use std::any::Any;
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::pin::Pin;
@@ -73,8 +74,9 @@ pub enum CollBegun<'a, P: CollOwner> {
 /// A collective in flight. If it is dropped, it goes on to its end, and its result is lost.
 #[must_use = "a collective that fails says so by its result"]
 pub struct CollInFlight<'a, P: CollOwner> {
-    group: &'a GroupHandle,
     ticket: Ticket<'a, PoolBox<OwnedCollective<P>>>,
+    /// Dropped after the ticket, of which it keeps the table.
+    group: GroupHandle,
 }
 
 /// What the slot of a collective in flight owns.
@@ -161,7 +163,7 @@ impl GroupHandle {
         unsafe { self.start(call, ticket.tag(), owned) };
         match ticket.try_finish() {
             Ok(outcome) => Ok(CollBegun::Ended(outcome.buf.into_inner().output())),
-            Err(ticket) => Ok(CollBegun::InFlight(CollInFlight { group: self, ticket })),
+            Err(ticket) => Ok(CollBegun::InFlight(CollInFlight { ticket, group: self.clone() })),
         }
     }
 
@@ -215,18 +217,14 @@ impl GroupHandle {
         tag: Tag,
         owned: NonNull<OwnedCollective<P>>,
     ) {
-        let bytes = call.plan.scratch_bytes();
-        if bytes > 0 && !call.scratch.has_memory() {
-            call.scratch = self.take_scratch();
-        }
-        let scratch = call.scratch.bytes(bytes);
+        let scratch = self.fit(&mut call.scratch, call.plan.scratch_bytes());
         // SAFETY: `owned` is valid.
         let (parts, end) = unsafe {
             let owned = owned.as_ptr();
             (&raw const (*owned).parts, NonNull::new_unchecked(&raw mut (*owned).end))
         };
         let combine = ErasedCombine { run: run_combine::<P>, parts: parts.cast() };
-        let record = self.service().take_record();
+        let record = CollRecord::take(self.service());
         *record.work() = Driving {
             group: Some(self.clone()),
             exchange: Exchange::new(call.plan, self.next()),
@@ -237,11 +235,7 @@ impl GroupHandle {
             end,
         };
         record.advance();
-        if record.has_ended() {
-            self.service().keep_record(record);
-        } else {
-            self.service().drive(record);
-        }
+        self.service().drive(record);
     }
 }
 
@@ -271,7 +265,7 @@ impl ErasedCombine {
 
 impl CollRecord {
     /// A record without a collective.
-    pub(super) fn new() -> Self {
+    fn new() -> Self {
         let idle = Driving {
             group: None,
             exchange: Exchange::new(CollPlan::default(), 0),
@@ -284,24 +278,48 @@ impl CollRecord {
         Self { work: Mutex::new(idle), has_ended: AtomicBool::new(false) }
     }
 
-    /// Makes a record without a collective ready for the next one.
-    pub(super) fn reset(&self) {
-        self.has_ended.store(false, Ordering::Relaxed);
+    /// A record without a collective: one of a collective that has ended, if there is one.
+    /// A thread that was about to move that one may move the next one in its place.
+    fn take(service: &Collectives) -> Arc<Self> {
+        let idle: Option<Arc<dyn Any + Send + Sync>> =
+            service.idle_record().map(|record| record as _);
+        let idle = idle.and_then(|record| record.downcast::<Self>().ok());
+        let record = idle.unwrap_or_else(|| Arc::new(Self::new()));
+        record.has_ended.store(false, Ordering::Relaxed);
+        record
     }
 
     fn work(&self) -> MutexGuard<'_, Driving> {
         self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the collective has ended.
-    pub(super) fn has_ended(&self) -> bool {
+    /// Puts the result into the slot, and completes the operation.
+    fn finish(&self, mut work: MutexGuard<'_, Driving>, result: Result<(), Error>, leaks: bool) {
+        let group = work.group.take().expect("the collective is under way");
+        let (tag, scratch) = (work.tag, std::mem::take(&mut work.scratch));
+        // SAFETY: the slot has the end until the operation is completed, below.
+        unsafe { work.end.write(CollEnd { result: Some(result), leaks }) };
+        drop(work);
+        // Release: a thread that sees it uses the record again.
+        self.has_ended.store(true, Ordering::Release);
+        // Before the caller learns of the end: its next collective takes this record.
+        group.service().retire(self);
+        match leaks {
+            true => std::mem::forget(scratch),
+            false => group.keep_scratch(scratch),
+        }
+        let tables = group.service().messages().host().tables();
+        tables.completions().complete(tag, Ok(0));
+    }
+}
+
+impl Driven for CollRecord {
+    fn has_ended(&self) -> bool {
         // Acquire: pairs with the Release in `finish`.
         self.has_ended.load(Ordering::Acquire)
     }
 
-    /// Moves the collective on; returns whether it has moved. Does nothing while another
-    /// thread moves it.
-    pub(super) fn advance(&self) -> bool {
+    fn advance(&self) -> bool {
         let Ok(mut guard) = self.work.try_lock() else { return false };
         let work = &mut *guard;
         let Some(group) = &work.group else { return false };
@@ -335,8 +353,7 @@ impl CollRecord {
         true
     }
 
-    /// Ends the collective without the other members, at the end of the rank.
-    pub(super) fn abandon(&self) {
+    fn abandon(&self) {
         let work = self.work();
         if work.group.is_some() {
             // Messages in progress may still use the buffers.
@@ -344,25 +361,7 @@ impl CollRecord {
         }
     }
 
-    /// Puts the result into the slot, and completes the operation.
-    fn finish(&self, mut work: MutexGuard<'_, Driving>, result: Result<(), Error>, leaks: bool) {
-        let group = work.group.take().expect("the collective is under way");
-        let (tag, scratch) = (work.tag, std::mem::take(&mut work.scratch));
-        // SAFETY: the slot has the end until the operation is completed, below.
-        unsafe { work.end.write(CollEnd { result: Some(result), leaks }) };
-        drop(work);
-        // Release: a thread that sees it uses the record again.
-        self.has_ended.store(true, Ordering::Release);
-        match leaks {
-            true => std::mem::forget(scratch),
-            false => group.keep_scratch(scratch),
-        }
-        let tables = group.service().messages().host().tables();
-        tables.completions().complete(tag, Ok(0));
-    }
-
-    /// For what the collective waits, in a report.
-    pub(super) fn waits_for(&self) -> Option<Reason> {
+    fn waits_for(&self) -> Option<Reason> {
         let work = self.work.try_lock().ok()?;
         work.exchange.waits_for(work.group.as_ref()?)
     }
@@ -390,7 +389,24 @@ impl<P: CollOwner> CollInFlight<'_, P> {
             }
             Here.yield_now();
         }
-        self.ticket.wait(&Here).buf.into_inner().output()
+        let Self { ticket, group } = self;
+        let output = ticket.wait(&Here).buf.into_inner().output();
+        drop(group);
+        output
+    }
+
+    /// The same collective, without the borrow of its group.
+    pub fn detach(self) -> CollInFlight<'static, P> {
+        let Self { ticket, group } = self;
+        // SAFETY: the group keeps the messages of its rank, which keep the table of the
+        // ticket; a collective in flight drops or uses up the ticket before the group.
+        let ticket = unsafe {
+            std::mem::transmute::<
+                Ticket<'_, PoolBox<OwnedCollective<P>>>,
+                Ticket<'static, PoolBox<OwnedCollective<P>>>,
+            >(ticket)
+        };
+        CollInFlight { ticket, group }
     }
 
     /// Polls for the end, as a future.
@@ -442,15 +458,6 @@ where
         let (owned, then) = self.0.into_inner();
         let output = owned.output();
         panic::call_back(|| then(output));
-    }
-}
-
-impl Collectives {
-    /// A record that has no collective.
-    fn take_record(&self) -> Arc<CollRecord> {
-        let record = self.idle_record().unwrap_or_else(|| Arc::new(CollRecord::new()));
-        record.reset();
-        record
     }
 }
 

@@ -1,13 +1,13 @@
 //! A group of ranks, as one of its members sees it.
 
-use super::buffers::CollScratch;
+use super::buffers::{CollScratch, SpareScratch};
 use super::contexts::WORLD;
 use super::service::Collectives;
 use crate::error::Error;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tsumugi_core::coll::CollError;
-use tsumugi_core::coll::schedule::{CollMember, CollTables, NodeView, RootView};
+use tsumugi_core::coll::schedule::{Block, CollMember, CollTables, NodeView, RootView};
 use tsumugi_core::mem::Rank;
 use tsumugi_core::sync::{AtomicU32, Ordering};
 
@@ -25,8 +25,7 @@ struct GroupShared {
     /// The number of the next collective.
     next: AtomicU32,
     nodes: OnceLock<Option<GroupNodes>>,
-    /// The scratch memory of collectives that have ended, for the next ones.
-    scratch: Mutex<Vec<CollScratch>>,
+    spare: Mutex<SpareScratch>,
 }
 
 /// The nodes of a group that lies on several of them.
@@ -54,8 +53,8 @@ impl GroupHandle {
     ) -> Self {
         service.broken().add_group(context);
         let (next, nodes) = (AtomicU32::new(0), OnceLock::new());
-        let scratch = Mutex::default();
-        Self(Arc::new(GroupShared { service, context, members, me, size, next, nodes, scratch }))
+        let spare = Mutex::default();
+        Self(Arc::new(GroupShared { service, context, members, me, size, next, nodes, spare }))
     }
 
     /// The number of members.
@@ -186,20 +185,26 @@ impl GroupHandle {
         self.0.next.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Takes scratch memory, of a collective that has ended if there is one.
-    pub fn take_scratch(&self) -> CollScratch {
-        self.scratch().pop().unwrap_or_default()
+    /// Empty tables of blocks, with the memory of a collective that has ended if there is one.
+    pub fn take_blocks(&self) -> [Vec<Block>; 2] {
+        self.spare().take_blocks()
     }
 
-    /// Keeps scratch memory for the next collective, if it is any.
-    pub fn keep_scratch(&self, scratch: CollScratch) {
-        if scratch.has_memory() {
-            self.scratch().push(scratch);
+    /// A scratch buffer of so many bytes, of undefined content, which `scratch` has.
+    pub(super) fn fit(&self, scratch: &mut CollScratch, bytes: usize) -> *mut u8 {
+        if bytes > 0 {
+            scratch.words = self.spare().take_words(bytes.div_ceil(size_of::<u128>()));
         }
+        scratch.words.as_mut_ptr().cast()
     }
 
-    fn scratch(&self) -> MutexGuard<'_, Vec<CollScratch>> {
-        self.0.scratch.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Keeps the memory of a collective that has ended for later ones.
+    pub fn keep_scratch(&self, scratch: CollScratch) {
+        self.spare().keep(scratch);
+    }
+
+    fn spare(&self) -> MutexGuard<'_, SpareScratch> {
+        self.0.spare.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The group of these members, with a context that they have claimed.

@@ -1,13 +1,13 @@
 //! The service: moves the collectives that have begun without a waiting caller, and
 //! follows deaths.
 
-use super::begun::CollRecord;
 use super::broken::BrokenGroups;
 use super::contexts::ContextTable;
 use crate::death::DeathWatch;
 use crate::error::Error;
 use crate::service::Service;
 use crate::service::messages::{Messages, Under};
+use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -30,12 +30,28 @@ pub struct Collectives {
     running_count: AtomicUsize,
 }
 
+/// A collective that moves without a waiting caller.
+pub(super) trait Driven: Any + Send + Sync {
+    /// Moves it on; returns whether it has moved. Does nothing while another thread
+    /// moves it.
+    fn advance(&self) -> bool;
+
+    /// Whether it has ended.
+    fn has_ended(&self) -> bool;
+
+    /// Ends it without the other members, at the end of the rank.
+    fn abandon(&self);
+
+    /// For what it waits, in a report.
+    fn waits_for(&self) -> Option<Reason>;
+}
+
 /// The collectives that have begun and are driven from here.
 #[derive(Default)]
 struct Records {
-    running: Vec<Arc<CollRecord>>,
+    running: Vec<Arc<dyn Driven>>,
     /// Records of collectives that have ended, for the next ones.
-    idle: Vec<Arc<CollRecord>>,
+    idle: Vec<Arc<dyn Driven>>,
     /// The rank has ended.
     is_closed: bool,
 }
@@ -95,9 +111,13 @@ impl Collectives {
         self.broken().remove_receive(under);
     }
 
-    /// Drives a collective until it has ended.
-    pub(super) fn drive(&self, collective: Arc<CollRecord>) {
+    /// Drives a collective until it has ended, if it has not.
+    pub(super) fn drive(&self, collective: Arc<dyn Driven>) {
         let mut records = self.records();
+        if collective.has_ended() {
+            records.idle.push(collective);
+            return;
+        }
         if records.is_closed {
             drop(records);
             collective.abandon();
@@ -111,15 +131,20 @@ impl Collectives {
         self.member.control().bells().ring_helped(&SystemFutex, || ());
     }
 
-    /// A record of a collective that has ended. A thread that was about to move that one
-    /// may move the next one in its place.
-    pub(super) fn idle_record(&self) -> Option<Arc<CollRecord>> {
-        self.records().idle.pop()
+    /// Makes the record of a collective that has ended an idle one, if it is driven.
+    pub(super) fn retire(&self, ended: &dyn Driven) {
+        let mut records = self.records();
+        let Records { running, idle, .. } = &mut *records;
+        let is_it = |one: &Arc<dyn Driven>| std::ptr::addr_eq(Arc::as_ptr(one), ended);
+        if let Some(index) = running.iter().position(is_it) {
+            idle.push(running.remove(index));
+            self.running_count.store(running.len(), Ordering::SeqCst);
+        }
     }
 
-    /// Keeps a record for the next collective.
-    pub(super) fn keep_record(&self, record: Arc<CollRecord>) {
-        self.records().idle.push(record);
+    /// A record of a collective that has ended.
+    pub(super) fn idle_record(&self) -> Option<Arc<dyn Driven>> {
+        self.records().idle.pop()
     }
 
     /// Moves messages and collectives on, for a caller that looks for the end of one.
@@ -143,7 +168,7 @@ impl Collectives {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn running(&self, index: usize) -> Option<Arc<CollRecord>> {
+    fn running(&self, index: usize) -> Option<Arc<dyn Driven>> {
         self.records().running.get(index).cloned()
     }
 
@@ -159,10 +184,6 @@ impl Collectives {
             any |= one.advance();
             index += 1;
         }
-        let mut records = self.records();
-        let Records { running, idle, .. } = &mut *records;
-        idle.extend(running.extract_if(.., |one| one.has_ended()));
-        self.running_count.store(running.len(), Ordering::SeqCst);
         any
     }
 

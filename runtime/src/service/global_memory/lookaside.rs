@@ -93,22 +93,32 @@ struct LookasideEntry {
 }
 
 /// The memory of an address, by an entry. The slot has to be held before it is used.
+// It has the entry and not the entry's words: each word is loaded where it is used, so that
+// few registers are in use at a time.
 #[derive(Clone, Copy, Debug)]
-pub struct NearMemory<'t> {
+pub struct NearMemory {
     /// The first byte.
     pub at: NonNull<u8>,
-    /// The slot of the table.
-    pub kept: KeptSlot,
-    life: u32,
-    live: &'t AtomicU32,
+    entry: &'static LookasideEntry,
 }
 
-impl NearMemory<'_> {
+impl NearMemory {
+    /// The slot of the table.
+    #[inline(always)]
+    pub fn kept(&self) -> KeptSlot {
+        // Relaxed: this thread has written them.
+        let slot = self.entry.slot.load(Ordering::Relaxed);
+        KeptSlot::from_parts(slot, self.entry.word.load(Ordering::Relaxed))
+    }
+
     /// Whether the registration has not ended; to be asked while the slot is held.
     #[inline(always)]
     pub fn is_live(&self) -> bool {
+        // SAFETY: an entry with memory has the word of a table in a partition, which
+        // stays mapped while the driver lives.
+        let live = unsafe { &*self.entry.live.load(Ordering::Relaxed) };
         // Acquire: as of `RegionView::is_live`.
-        self.live.load(Ordering::Acquire) == self.life
+        live.load(Ordering::Acquire) == self.entry.life.load(Ordering::Relaxed)
     }
 }
 
@@ -148,9 +158,10 @@ impl Lookaside {
         addr: GlobalAddr,
         bytes: u64,
         need: Need,
-    ) -> Option<NearMemory<'_>> {
+    ) -> Option<NearMemory> {
         let (first, offset) = self.split(addr);
-        let entry = self.entry(seat, first)?;
+        let own = self.seats.get(seat)?;
+        let entry = entry(own, first);
         // Relaxed, like all below: this thread has written them.
         let tag = entry.tag.load(Ordering::Relaxed);
         let is_it = match need {
@@ -162,16 +173,11 @@ impl Lookaside {
         {
             return None;
         }
-        let (base, live) = (entry.base.load(Ordering::Relaxed), entry.live.load(Ordering::Relaxed));
+        let base = entry.base.load(Ordering::Relaxed);
         // SAFETY: no address has the tag of an entry without a region, so the
-        // entry has the words of a `RegionView`: the base of the region, and the word of
-        // a table in a partition, which stays mapped while the driver lives. The offset
-        // lies inside of the region.
-        let (at, live) = unsafe { (NonNull::new_unchecked(base.add(offset as usize)), &*live) };
-        let life = entry.life.load(Ordering::Relaxed);
-        let slot = entry.slot.load(Ordering::Relaxed);
-        let kept = KeptSlot::from_parts(slot, entry.word.load(Ordering::Relaxed));
-        Some(NearMemory { at, kept, life, live })
+        // entry has the words of a `RegionView`. The offset lies inside of the region.
+        let at = unsafe { NonNull::new_unchecked(base.add(offset as usize)) };
+        Some(NearMemory { at, entry })
     }
 
     /// Makes the entry of the region of `addr`. The caller is the thread of the seat,
@@ -184,7 +190,7 @@ impl Lookaside {
             // Relaxed: the next thread of the seat has its number from this one.
             own.store(Box::into_raw(entries), Ordering::Relaxed);
         }
-        let Some(entry) = self.entry(seat, first) else { return };
+        let entry = entry(own, first);
         let (slot, word) = kept.parts();
         // Relaxed, like all below: this thread alone reads them.
         entry.tag.store(first | u64::from(view.access), Ordering::Relaxed);
@@ -201,17 +207,18 @@ impl Lookaside {
     const fn split(&self, addr: GlobalAddr) -> (u64, u64) {
         (addr.to_bits() & !self.offset_mask, addr.to_bits() & self.offset_mask)
     }
+}
 
-    #[inline(always)]
-    fn entry(&self, seat: usize, first: u64) -> Option<&'static LookasideEntry> {
-        // The high bits of the product depend on all bits of the address.
-        let hash = first.wrapping_mul(ODD) >> (64 - ENTRIES.trailing_zeros());
-        // Relaxed: as in `note`.
-        let entries = self.seats.get(seat)?.load(Ordering::Relaxed);
-        // SAFETY: `NO_ENTRIES`, or the box of `note`, which lives as long as the views. The
-        // hash has as many bits as there are entries.
-        Some(unsafe { &*entries.cast::<LookasideEntry>().add(hash as usize) })
-    }
+/// The entry for the region whose first byte has the address `first`.
+#[inline(always)]
+fn entry(seat: &LookasideSeat, first: u64) -> &'static LookasideEntry {
+    // The high bits of the product depend on all bits of the address.
+    let hash = first.wrapping_mul(ODD) >> (64 - ENTRIES.trailing_zeros());
+    // Relaxed: as in `note`.
+    let entries = seat.load(Ordering::Relaxed);
+    // SAFETY: `NO_ENTRIES`, or the box of `note`, which lives as long as the views. The
+    // hash has as many bits as there are entries.
+    unsafe { &*entries.cast::<LookasideEntry>().add(hash as usize) }
 }
 
 /// The entries of a seat that has none; never written.

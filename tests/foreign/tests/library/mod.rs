@@ -102,39 +102,32 @@ fn path(package: &str, name: &str) -> PathBuf {
 /// Runs the documented command, in a target folder of its own; returns the folder of the
 /// libraries.
 pub fn build() -> PathBuf {
+    // The tests' other flags are not meant for the library.
+    let flags = if cfg!(tsumugi_delays) { "--cfg tsumugi_delays" } else { "" };
+    build_package("tsumugi-capi", "libtsumugi.so", flags)
+}
+
+/// Builds MassiveThreads' library; returns its folder.
+pub fn build_myth() -> PathBuf {
+    build_package("tsumugi-myth", "libmyth.so", "")
+}
+
+fn build_package(package: &str, library: &str, flags: &str) -> PathBuf {
     let target = scratch().join("target");
     let built = Command::new(env!("CARGO"))
         .current_dir(root())
-        .args(["build", "--package", "tsumugi-capi", "--offline", "--target-dir"])
+        .args(["build", "--package", package, "--offline", "--target-dir"])
         .arg(&target)
-        // The tests' other flags are not meant for the library.
-        .env("RUSTFLAGS", if cfg!(tsumugi_delays) { "--cfg tsumugi_delays" } else { "" })
+        // The static library with all of its debugging information is so long that a link
+        // of a program takes seconds.
+        .env("CARGO_PROFILE_DEV_DEBUG", "line-tables-only")
+        .env("RUSTFLAGS", flags)
         .output()
         .unwrap();
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
     let built = target.join("debug");
     // Programs look for the library by this name. Another test may have made the link.
-    match std::os::unix::fs::symlink("libtsumugi.so", built.join("libtsumugi.so.0")) {
-        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => panic!("{error}"),
-        _ => built,
-    }
-}
-
-/// Builds MassiveThreads' library; returns its folder.
-pub fn build_myth() -> PathBuf {
-    let target = scratch().join("target");
-    let built = Command::new(env!("CARGO"))
-        .current_dir(root())
-        .args(["build", "--package", "tsumugi-myth", "--offline", "--target-dir"])
-        .arg(&target)
-        // The tests' other flags are not meant for the library.
-        .env_remove("RUSTFLAGS")
-        .output()
-        .unwrap();
-    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    let built = target.join("debug");
-    // Programs look for the library by this name.
-    match std::os::unix::fs::symlink("libmyth.so", built.join("libmyth.so.0")) {
+    match std::os::unix::fs::symlink(library, built.join(format!("{library}.0"))) {
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => panic!("{error}"),
         _ => built,
     }
