@@ -326,6 +326,7 @@ impl RawCollective<'_> {
 
 /// A collective on memory of the program that has begun. Dropped early, it goes on to its
 /// end.
+#[must_use = "a collective that fails says so by its result"]
 pub struct StartedCollective(Option<CollInFlight<'static, CombineOnly>>);
 
 /// The operation of a collective; the program keeps its memory.
