@@ -141,6 +141,7 @@ fn collect<'c>(asked: &[Option<u32>], controls: impl Iterator<Item = &'c Control
             let _ = writeln!(text, "tsumugi:   rank {rank}: {line}");
         }
     }
+    there.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
     for (collective, Waits { ranks, mut wanted }) in there {
         // The launcher does not know the members of a group that is not that of all ranks;
         // it knows for whom its members wait.

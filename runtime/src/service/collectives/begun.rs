@@ -362,7 +362,7 @@ impl Driven for CollRecord {
     }
 
     fn waits_for(&self) -> Option<Reason> {
-        let work = self.work.try_lock().ok()?;
+        let work = self.work();
         work.exchange.waits_for(work.group.as_ref()?)
     }
 }
