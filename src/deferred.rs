@@ -72,13 +72,14 @@
 //! ```
 //! # fn main() -> Result<(), tsumugi::Error> {
 //! # tsumugi::run(|rt| {
-//! use std::sync::mpsc;
+//! use std::sync::{Arc, mpsc};
 //! use tsumugi::group::Sum;
 //!
 //! let (world, words) = (rt.world(), rt.share::<u64>(1)?);
 //! let at = words.at(rt.rank(), 0);
 //! let (tell, told) = mpsc::channel();
-//! let theirs = rt.clone();
+//! // A function has few bytes, and a handle of the rank is large.
+//! let theirs = Arc::new(rt.clone());
 //! // The sum of all ranks goes into a word of this one; then the program is told.
 //! let sum = world.ops().allreduce(vec![u64::from(rt.rank().0) + 1], Sum);
 //! let begun = sum.then(move |sum| {

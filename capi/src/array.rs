@@ -161,14 +161,18 @@ impl tsumugi_array {
         else {
             return Err(too_long());
         };
-        let (known, room, cached_bytes) = (of.known, of.room, of.cached_bytes);
-        let options = ArrayOptions::new()
-            .distribution(first)
-            .page_len(page_len)
-            .known(known)
-            .room(room)
-            .cached_bytes(cached_bytes)
-            .directory(directory);
+        let mut options =
+            ArrayOptions::new().distribution(first).page_len(page_len).directory(directory);
+        // In C a field of 0 is one that the program has not set.
+        if of.known > 0 {
+            options = options.known(of.known);
+        }
+        if of.room > 0 {
+            options = options.room(of.room);
+        }
+        if of.cached_bytes > 0 {
+            options = options.cached_bytes(of.cached_bytes);
+        }
         let units = match unit {
             1 => options.create(runtime, len).map(Units::One),
             2 => options.create(runtime, len).map(Units::Two),

@@ -20,10 +20,10 @@ use tsumugi_gas::page::{Distribution, Homes, PageShape};
 #[must_use = "the options make no array by themselves"]
 pub struct ArrayOptions {
     pub(super) distribution: Distribution,
-    page_len: usize,
-    known: u32,
-    room: u32,
-    cached_bytes: usize,
+    page_len: Option<usize>,
+    known: Option<u32>,
+    room: Option<u32>,
+    cached_bytes: Option<usize>,
     pub(super) directory: Directory,
 }
 
@@ -87,27 +87,28 @@ impl ArrayOptions {
         Self { distribution, ..self }
     }
 
-    /// Sets the number of elements in a page; 0, the default: as many as fit in 4 KiB.
+    /// Sets the number of elements in a page, at least 1; by default as many as fit in 4 KiB.
     pub fn page_len(self, page_len: usize) -> Self {
-        Self { page_len, ..self }
+        Self { page_len: Some(page_len), ..self }
     }
 
-    /// Sets the number of pages in the location cache of a rank; 0, the default: 1,024,
-    /// or all pages if there are fewer.
+    /// Sets the number of pages in the location cache of a rank, at least 1; by default
+    /// 1,024, or all pages if there are fewer.
     pub fn known(self, known: u32) -> Self {
-        Self { known, ..self }
+        Self { known: Some(known), ..self }
     }
 
-    /// Sets the number of pages that a rank can own at a time; 0, the default: all of
-    /// them, if necessary. Memory is allocated on first use.
+    /// Sets the number of pages that a rank can own at a time, at least 1; by default all
+    /// of them, if necessary. Memory is allocated on first use.
     pub fn room(self, room: u32) -> Self {
-        Self { room, ..self }
+        Self { room: Some(room), ..self }
     }
 
     /// Sets the bytes of the pages of which a rank keeps copies for
-    /// [`checkout`](super::GlobalArray::checkout); 0, the default: 16 MiB.
+    /// [`checkout`](super::GlobalArray::checkout); by default 16 MiB. With 0 each checkout
+    /// of an element that lies elsewhere is refused.
     pub fn cached_bytes(self, cached_bytes: usize) -> Self {
-        Self { cached_bytes, ..self }
+        Self { cached_bytes: Some(cached_bytes), ..self }
     }
 
     /// Sets how ranks find pages; by default [`Directory::Atomics`].
@@ -118,25 +119,23 @@ impl ArrayOptions {
     /// The number of elements in a page, and the shape of an array of `len`
     /// elements of `bytes` each.
     pub(super) fn shape(&self, ranks: u32, len: usize, bytes: usize) -> (usize, PageShape) {
-        let page_len = match self.page_len {
-            0 => (PAGE_BYTES / bytes).max(1),
-            page_len => page_len,
-        };
-        let pages = len.div_ceil(page_len) as u64;
+        let page_len = self.page_len.unwrap_or((PAGE_BYTES / bytes).max(1));
+        // The shape's check refuses a page without elements.
+        let pages = len.div_ceil(page_len.max(1)) as u64;
         // The product saturates, so that a page that is too large is refused by the
         // shape's check.
         let page_bytes = (page_len as u64).saturating_mul(bytes as u64);
         let all = u32::try_from(pages).unwrap_or(u32::MAX);
-        let slots = if self.known == 0 { all.min(KNOWN) } else { self.known };
+        let slots = self.known.unwrap_or(all.min(KNOWN));
         // A page may come back to a rank before the rank's former frame for it is
         // free again.
-        let frames = if self.room == 0 { all.saturating_add(SPARE) } else { self.room };
+        let frames = self.room.unwrap_or(all.saturating_add(SPARE));
         let homes = Homes::new(ranks, pages, self.distribution);
         (page_len, PageShape { homes, page_bytes, slots, frames })
     }
 
     pub(super) fn copies_bytes(&self) -> usize {
-        if self.cached_bytes == 0 { CACHED_BYTES } else { self.cached_bytes }
+        self.cached_bytes.unwrap_or(CACHED_BYTES)
     }
 }
 

@@ -89,7 +89,7 @@ impl<'a> GlobalOps<'a> {
         self.request(Copy::new(dst.addr(), src.addr(), bytes))
     }
 
-    /// A [`struct@Copy`], a [`ListCopy`](super::ListCopy) or a [`Change`](super::Change), as
+    /// A [`Copy`](struct@super::Copy), a [`ListCopy`](super::ListCopy) or a [`Change`](super::Change), as
     /// [`Global::begin`]. The result is `Result<u64, AddrError<GlobalAddr>>`: the old value
     /// for a change, else 0.
     pub fn request(self, request: impl Into<GlobalRequest>) -> Deferred<OfRequest<'a>> {

@@ -184,10 +184,12 @@ impl Group {
     fn blocks(&self, counts: [Option<&[usize]>; 2], bytes: usize) -> Result<CollScratch, Error> {
         let size = self.size() as usize;
         counts.iter().flatten().try_for_each(|counts| check_len(counts.len(), size))?;
-        let mut scratch = self.handle().take_scratch();
+        let mut scratch = CollScratch::of_blocks(self.handle().take_blocks());
         for (blocks, counts) in scratch.blocks.iter_mut().zip(counts) {
             let counts = counts.unwrap_or(&[]);
             blocks.clear();
+            // So that later calls find room, with whichever of the tables.
+            blocks.reserve_exact(size);
             blocks.resize(counts.len(), Block::default());
             Block::fill(blocks, counts.iter().map(|count| count * bytes), None);
         }

@@ -9,12 +9,11 @@ use super::handle::Group;
 use super::operation::{Operation, combine_of};
 use crate::{Error, Plain};
 use std::fmt;
-use std::sync::Arc;
 use tsumugi_core::coll::schedule::{
     Block, Blocks, BufferSpan, CollBuffer, CollPlan, CollTables, CombineOrder, Elements,
 };
 use tsumugi_runtime::service::collectives::{
-    CollBegun, CollCall, CollInFlight, CollOwner, Combine, CombineFn, GroupHandle,
+    CollBegun, CollCall, CollInFlight, CollOwner, CollScratch, Combine, CombineFn,
 };
 
 /// A collective of which the lengths are known.
@@ -22,7 +21,7 @@ pub struct RawCollective<'a> {
     group: &'a Group,
     plan: CollPlan,
     /// The blocks of the input and of the output, if their lengths differ.
-    blocks: [Box<[Block]>; 2],
+    blocks: [Vec<Block>; 2],
 }
 
 /// Blocks of different lengths, one for each member: their bytes, and where they begin.
@@ -81,10 +80,7 @@ impl Group {
     /// As [`scan`](Self::scan), or [`exscan`](Self::exscan): then the output of the first
     /// member is not written.
     pub fn raw_scan(&self, elements: Elements, exclusive: bool) -> RawCollective<'_> {
-        self.raw(
-            if exclusive { "in exscan" } else { "in scan" },
-            THRESHOLDS.scan(self.handle().member(), elements, exclusive),
-        )
+        self.raw("in scan", THRESHOLDS.scan(self.handle().member(), elements, exclusive))
     }
 
     /// As [`reduce_scatter`](Self::reduce_scatter), with blocks of `elements.count`
@@ -119,10 +115,7 @@ impl Group {
         let all = Elements { count: counts.iter().sum(), ..elements };
         let range = own.at..own.at + own.len;
         let plan = THRESHOLDS.reduce_scatter(self.handle().member(), all, Blocks::Sent, range);
-        Ok(RawCollective {
-            blocks: [blocks.into(), Box::default()],
-            ..self.raw("in reduce_scatter_v", plan)
-        })
+        Ok(RawCollective { blocks: [blocks, Vec::new()], ..self.raw("in reduce_scatter_v", plan) })
     }
 
     /// As [`gather`](Self::gather), of `bytes` bytes of each member.
@@ -152,7 +145,7 @@ impl Group {
         let blocks = self.blocks_of_root(bytes, blocks, root)?;
         let (member, mut plan) = (self.handle().member(), CollPlan::default());
         plan.rooted_flat(member, root, Blocks::Received, bytes, false, false);
-        Ok(RawCollective { blocks: [Box::default(), blocks], ..self.raw("in gather_v", plan) })
+        Ok(RawCollective { blocks: [Vec::new(), blocks], ..self.raw("in gather_v", plan) })
     }
 
     /// As [`scatter`](Self::scatter), of `bytes` bytes for each member.
@@ -181,7 +174,7 @@ impl Group {
         let blocks = self.blocks_of_root(bytes, blocks, root)?;
         let (member, mut plan) = (self.handle().member(), CollPlan::default());
         plan.rooted_flat(member, root, Blocks::Sent, bytes, true, false);
-        Ok(RawCollective { blocks: [blocks, Box::default()], ..self.raw("in scatter_v", plan) })
+        Ok(RawCollective { blocks: [blocks, Vec::new()], ..self.raw("in scatter_v", plan) })
     }
 
     /// As [`allgather`](Self::allgather), of `bytes` bytes of each member.
@@ -212,7 +205,7 @@ impl Group {
         let own = BufferSpan::first(CollBuffer::Input, bytes);
         let (member, total) = (self.handle().member(), lens.iter().sum());
         let plan = THRESHOLDS.allgather(member, own, block.at, total, Blocks::Received);
-        Ok(RawCollective { blocks: [Box::default(), blocks], ..self.raw("in allgather_v", plan) })
+        Ok(RawCollective { blocks: [Vec::new(), blocks], ..self.raw("in allgather_v", plan) })
     }
 
     /// As [`alltoall`](Self::alltoall), of blocks of `bytes` bytes.
@@ -249,22 +242,22 @@ impl Group {
         bytes: usize,
         blocks: RawBlocks<'_>,
         root: u32,
-    ) -> Result<Box<[Block]>, Error> {
+    ) -> Result<Vec<Block>, Error> {
         if self.handle().root(root)?.root != self.rank() {
-            return Ok(Box::default());
+            return Ok(Vec::new());
         }
         let blocks = self.raw_blocks(blocks)?;
         check_len(bytes, blocks[root as usize].len)?;
         Ok(blocks)
     }
 
-    fn raw_blocks(&self, of: RawBlocks<'_>) -> Result<Box<[Block]>, Error> {
+    fn raw_blocks(&self, of: RawBlocks<'_>) -> Result<Vec<Block>, Error> {
         let size = self.size() as usize;
         check_len(of.bytes.len(), size)?;
         check_len(of.places.map_or(size, <[usize]>::len), size)?;
         let mut blocks = vec![Block::default(); size];
         Block::fill(&mut blocks, of.bytes.iter().copied(), of.places);
-        Ok(blocks.into())
+        Ok(blocks)
     }
 }
 
@@ -294,8 +287,8 @@ impl RawCollective<'_> {
         unsafe { handle.run_with_scratch(self.plan, &tables, input, output, combine) }
     }
 
-    /// Begins the collective, which goes on by itself, also if the result is dropped. Waits
-    /// only for room in the rank's table of operations.
+    /// Begins the collective, which goes on by itself, also if the result is dropped. Lets
+    /// others run while as many operations are in flight as the rank has room for.
     ///
     /// # Errors
     ///
@@ -310,60 +303,36 @@ impl RawCollective<'_> {
         output: *mut u8,
         combine: Option<Box<CombineFn<'static>>>,
     ) -> Result<StartedCollective, Error> {
-        let handle = Arc::new(self.group.handle().clone());
-        // SAFETY: a `StartedCollective` keeps the handle, which does not move, and with it
-        // the rank's tables, longer than what borrows it.
-        let lent: &'static GroupHandle = unsafe { &*Arc::as_ptr(&handle) };
-        let mut owner = RawOwner(combine);
+        let (handle, combines) = (self.group.handle(), combine.is_some());
+        let mut owner = CombineOnly(combine);
         loop {
-            let mut scratch = handle.take_scratch();
-            for (blocks, given) in scratch.blocks.iter_mut().zip(&self.blocks) {
-                blocks.clear();
-                blocks.extend_from_slice(given);
-            }
-            let (plan, combines) = (self.plan.clone(), owner.0.is_some());
+            let (plan, scratch) = (self.plan.clone(), CollScratch::of_blocks(self.blocks.clone()));
             let call = CollCall { plan, scratch, input, output, combines };
             // SAFETY: the caller's.
-            match unsafe { lent.begin_owned(call, owner) } {
-                Ok(CollBegun::Ended(result)) => return result.map(|()| StartedCollective(None)),
-                Ok(CollBegun::InFlight(in_flight)) => {
-                    return Ok(StartedCollective(Some((in_flight, handle))));
+            match unsafe { handle.begin_owned(call, owner) } {
+                Ok(CollBegun::Ended(result)) => {
+                    return result.map(|()| StartedCollective(None));
                 }
-                Err((back, _)) => owner = back,
+                Ok(CollBegun::InFlight(one)) => return Ok(StartedCollective(Some(one.detach()))),
+                Err((back, _)) => {
+                    handle.make_progress();
+                    tsumugi_ult::yield_now();
+                    owner = back;
+                }
             }
-            handle.make_progress();
-            tsumugi_ult::yield_now();
         }
     }
 }
 
-/// A collective that was begun: in flight, with the handle of the group that it borrows;
-/// `None`: it has ended. If this is dropped, the collective goes on to its end.
+/// A collective on memory of the program that has begun. Dropped early, it goes on to its
+/// end.
 #[must_use = "a collective that fails says so by its result"]
-pub struct StartedCollective(Option<(CollInFlight<'static, RawOwner>, Arc<GroupHandle>)>);
+pub struct StartedCollective(Option<CollInFlight<'static, CombineOnly>>);
 
-/// What a collective on memory of the program owns: its operation.
-struct RawOwner(Option<Box<CombineFn<'static>>>);
+/// The operation of a collective; the program keeps its memory.
+struct CombineOnly(Option<Box<CombineFn<'static>>>);
 
-impl StartedCollective {
-    /// Whether the collective has ended; moves it on if it has not. Never waits.
-    pub fn is_done(&self) -> bool {
-        self.0.as_ref().is_none_or(|(in_flight, _)| in_flight.is_done())
-    }
-
-    /// Waits for the end. Blocking.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`RawCollective::run`].
-    pub fn wait(self) -> Result<(), Error> {
-        // The handle is dropped after what borrows it.
-        let Some((in_flight, _handle)) = self.0 else { return Ok(()) };
-        in_flight.wait()
-    }
-}
-
-impl CollOwner for RawOwner {
+impl CollOwner for CombineOnly {
     type Output = ();
 
     fn combine(&self, from: *const u8, into: *mut u8, bytes: usize, order: CombineOrder) {
@@ -375,9 +344,25 @@ impl CollOwner for RawOwner {
     fn output(self) {}
 }
 
+impl StartedCollective {
+    /// Whether the collective has ended; moves it on if it has not. Never waits.
+    pub fn is_done(&self) -> bool {
+        self.0.as_ref().is_none_or(CollInFlight::is_done)
+    }
+
+    /// Waits for the end. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`RawCollective::run`].
+    pub fn wait(self) -> Result<(), Error> {
+        self.0.map_or(Ok(()), CollInFlight::wait)
+    }
+}
+
 impl fmt::Debug for StartedCollective {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "StartedCollective({:?})", self.0.as_ref().map(|(in_flight, _)| in_flight))
+        write!(f, "StartedCollective({:?})", self.0)
     }
 }
 

@@ -8,7 +8,6 @@
 
 use crate::futex::SharedFutex;
 use crate::partition::{ControlBlock, RankState};
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 use tsumugi_core::sync::Ordering;
@@ -122,26 +121,35 @@ fn collect<'c>(asked: &[Option<u32>], controls: impl Iterator<Item = &'c Control
     let mut text = String::from(
         "tsumugi: all ranks are quiet: every worker sleeps and nothing is left to wake one\n",
     );
-    let mut there = BTreeMap::<String, Waits>::new();
-    let mut all = BTreeSet::new();
+    let mut there: Vec<(String, Waits)> = Vec::new();
+    let mut all = Vec::new();
     for (rank, (asked, control)) in asked.iter().zip(controls).enumerate() {
         let Some(number) = asked else { continue };
-        all.insert(rank);
+        all.push(rank);
         let report = control.report(*number).unwrap_or_else(|| "no report within 2 s".to_owned());
         for (collective, wanted) in report.lines().filter_map(collective_in) {
-            let waits = there.entry(collective).or_default();
-            waits.ranks.insert(rank);
+            let known = there.iter().position(|(name, _)| *name == collective);
+            let known = known.unwrap_or_else(|| {
+                there.push((collective, Waits::default()));
+                there.len() - 1
+            });
+            let waits = &mut there[known].1;
+            waits.ranks.push(rank);
             waits.wanted.extend(wanted);
         }
         for line in report.lines() {
             let _ = writeln!(text, "tsumugi:   rank {rank}: {line}");
         }
     }
-    for (collective, Waits { ranks, wanted }) in there {
+    there.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+    for (collective, Waits { ranks, mut wanted }) in there {
         // The launcher does not know the members of a group that is not that of all ranks;
         // it knows for whom its members wait.
+        wanted.sort_unstable();
+        wanted.dedup();
         let expected = if collective.contains(OF_GROUP) { &wanted } else { &all };
-        let mut missing = expected.difference(&ranks).peekable();
+        let is_missing = |rank: &&usize| ranks.binary_search(rank).is_err();
+        let mut missing = expected.iter().filter(is_missing).peekable();
         if missing.peek().is_some() {
             let names: Vec<_> = missing.by_ref().take(NAMES_MAX).map(usize::to_string).collect();
             let more = missing.count();
@@ -153,12 +161,12 @@ fn collect<'c>(asked: &[Option<u32>], controls: impl Iterator<Item = &'c Control
     text
 }
 
-/// The ranks that wait in a collective, and those for which they wait, as far as they have
-/// told.
+/// The ranks that wait in a collective, in their order, and those for which they wait, as far
+/// as they have told.
 #[derive(Default)]
 struct Waits {
-    ranks: BTreeSet<usize>,
-    wanted: BTreeSet<usize>,
+    ranks: Vec<usize>,
+    wanted: Vec<usize>,
 }
 
 /// The collective in which the ULT of a line waits, and the rank for which it waits:

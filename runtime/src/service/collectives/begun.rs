@@ -74,8 +74,9 @@ pub enum CollBegun<'a, P: CollOwner> {
 /// A collective in flight. If it is dropped, it goes on to its end, and its result is lost.
 #[must_use = "a collective that fails says so by its result"]
 pub struct CollInFlight<'a, P: CollOwner> {
-    group: &'a GroupHandle,
     ticket: Ticket<'a, PoolBox<OwnedCollective<P>>>,
+    /// Dropped after the ticket, of which it keeps the table.
+    group: GroupHandle,
 }
 
 /// What the slot of a collective in flight owns.
@@ -162,7 +163,7 @@ impl GroupHandle {
         unsafe { self.start(call, ticket.tag(), owned) };
         match ticket.try_finish() {
             Ok(outcome) => Ok(CollBegun::Ended(outcome.buf.into_inner().output())),
-            Err(ticket) => Ok(CollBegun::InFlight(CollInFlight { group: self, ticket })),
+            Err(ticket) => Ok(CollBegun::InFlight(CollInFlight { ticket, group: self.clone() })),
         }
     }
 
@@ -216,18 +217,14 @@ impl GroupHandle {
         tag: Tag,
         owned: NonNull<OwnedCollective<P>>,
     ) {
-        let bytes = call.plan.scratch_bytes();
-        if bytes > 0 && !call.scratch.has_memory() {
-            call.scratch = self.take_scratch();
-        }
-        let scratch = call.scratch.bytes(bytes);
+        let scratch = self.fit(&mut call.scratch, call.plan.scratch_bytes());
         // SAFETY: `owned` is valid.
         let (parts, end) = unsafe {
             let owned = owned.as_ptr();
             (&raw const (*owned).parts, NonNull::new_unchecked(&raw mut (*owned).end))
         };
         let combine = ErasedCombine { run: run_combine::<P>, parts: parts.cast() };
-        let record = self.service().take_record();
+        let record = CollRecord::take(self.service());
         *record.work() = Driving {
             group: Some(self.clone()),
             exchange: Exchange::new(call.plan, self),
@@ -238,11 +235,7 @@ impl GroupHandle {
             end,
         };
         record.advance();
-        if record.has_ended() {
-            self.service().keep_record(record);
-        } else {
-            self.service().drive(record);
-        }
+        self.service().drive(record);
     }
 }
 
@@ -272,7 +265,7 @@ impl ErasedCombine {
 
 impl CollRecord {
     /// A record without a collective.
-    pub(super) fn new() -> Self {
+    fn new() -> Self {
         let idle = Driving {
             group: None,
             exchange: Exchange::idle(),
@@ -285,9 +278,15 @@ impl CollRecord {
         Self { work: Mutex::new(idle), has_ended: AtomicBool::new(false) }
     }
 
-    /// Makes a record without a collective ready for the next one.
-    pub(super) fn reset(&self) {
-        self.has_ended.store(false, Ordering::Relaxed);
+    /// A record without a collective: one of a collective that has ended, if there is one.
+    /// A thread that was about to move that one may move the next one in its place.
+    fn take(service: &Collectives) -> Arc<Self> {
+        let idle: Option<Arc<dyn Any + Send + Sync>> =
+            service.idle_record().map(|record| record as _);
+        let idle = idle.and_then(|record| record.downcast::<Self>().ok());
+        let record = idle.unwrap_or_else(|| Arc::new(Self::new()));
+        record.has_ended.store(false, Ordering::Relaxed);
+        record
     }
 
     fn work(&self) -> MutexGuard<'_, Driving> {
@@ -303,6 +302,8 @@ impl CollRecord {
         drop(work);
         // Release: a thread that sees it uses the record again.
         self.has_ended.store(true, Ordering::Release);
+        // Before the caller learns of the end: its next collective takes this record.
+        group.service().retire(self);
         match leaks {
             true => std::mem::forget(scratch),
             false => group.keep_scratch(scratch),
@@ -313,6 +314,11 @@ impl CollRecord {
 }
 
 impl Driven for CollRecord {
+    fn has_ended(&self) -> bool {
+        // Acquire: pairs with the Release in `finish`.
+        self.has_ended.load(Ordering::Acquire)
+    }
+
     fn advance(&self) -> bool {
         let Ok(mut guard) = self.work.try_lock() else { return false };
         let work = &mut *guard;
@@ -347,11 +353,6 @@ impl Driven for CollRecord {
         true
     }
 
-    fn has_ended(&self) -> bool {
-        // Acquire: pairs with the Release in `finish`.
-        self.has_ended.load(Ordering::Acquire)
-    }
-
     fn abandon(&self) {
         let work = self.work();
         if work.group.is_some() {
@@ -361,7 +362,7 @@ impl Driven for CollRecord {
     }
 
     fn waits_for(&self) -> Option<Reason> {
-        let work = self.work.try_lock().ok()?;
+        let work = self.work();
         work.exchange.waits_for(work.group.as_ref()?)
     }
 }
@@ -388,7 +389,24 @@ impl<P: CollOwner> CollInFlight<'_, P> {
             }
             Here.yield_now();
         }
-        self.ticket.wait(&Here).buf.into_inner().output()
+        let Self { ticket, group } = self;
+        let output = ticket.wait(&Here).buf.into_inner().output();
+        drop(group);
+        output
+    }
+
+    /// The same collective, without the borrow of its group.
+    pub fn detach(self) -> CollInFlight<'static, P> {
+        let Self { ticket, group } = self;
+        // SAFETY: the group keeps the messages of its rank, which keep the table of the
+        // ticket; a collective in flight drops or uses up the ticket before the group.
+        let ticket = unsafe {
+            std::mem::transmute::<
+                Ticket<'_, PoolBox<OwnedCollective<P>>>,
+                Ticket<'static, PoolBox<OwnedCollective<P>>>,
+            >(ticket)
+        };
+        CollInFlight { ticket, group }
     }
 
     /// Polls for the end, as a future.
@@ -440,17 +458,6 @@ where
         let (owned, then) = self.0.into_inner();
         let output = owned.output();
         panic::call_back(|| then(output));
-    }
-}
-
-impl Collectives {
-    /// A record that has no collective.
-    fn take_record(&self) -> Arc<CollRecord> {
-        let idle = self.idle_record().map(|record| record as Arc<dyn Any + Send + Sync>);
-        let idle = idle.and_then(|record| record.downcast::<CollRecord>().ok());
-        let record = idle.unwrap_or_else(|| Arc::new(CollRecord::new()));
-        record.reset();
-        record
     }
 }
 

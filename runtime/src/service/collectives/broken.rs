@@ -31,6 +31,9 @@ impl BrokenGroups {
     /// it.
     pub(super) fn add_receive(&mut self, under: Under) -> bool {
         if !self.is_broken {
+            if self.receives.capacity() == 0 {
+                self.receives.reserve(RECEIVES_FIRST);
+            }
             self.receives.push(under);
         }
         !self.is_broken
@@ -78,6 +81,9 @@ impl BrokenGroups {
         self.is_broken
     }
 }
+
+/// Room for so many receives is made at the first one, so that few ranks need more later.
+const RECEIVES_FIRST: usize = 64;
 
 impl fmt::Debug for BrokenGroups {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -22,25 +22,58 @@ pub type CombineFn<'a> = dyn Fn(*const u8, *mut u8, usize, CombineOrder) + Send 
 /// The operation of a collective, for those that have one.
 pub type Combine<'a> = Option<&'a CombineFn<'a>>;
 
-/// Memory of one collective that its group keeps for the next one.
+/// The scratch buffer and the tables of one collective. Its group keeps them for later ones.
 #[derive(Debug, Default)]
 pub struct CollScratch {
-    words: Vec<u128>,
+    pub(super) words: Vec<u128>,
     /// The blocks of the input and of the output, if their lengths differ.
     pub blocks: [Vec<Block>; 2],
 }
 
 impl CollScratch {
-    /// Whether it has memory.
-    pub fn has_memory(&self) -> bool {
-        self.words.capacity() > 0 || self.blocks.iter().any(|blocks| blocks.capacity() > 0)
+    /// No scratch buffer yet, and these tables.
+    pub const fn of_blocks(blocks: [Vec<Block>; 2]) -> Self {
+        Self { words: Vec::new(), blocks }
+    }
+}
+
+/// The memory of collectives that have ended, for later ones.
+#[derive(Debug, Default)]
+pub(super) struct SpareScratch {
+    words: Vec<Vec<u128>>,
+    blocks: Vec<[Vec<Block>; 2]>,
+}
+
+impl SpareScratch {
+    /// Empty tables, with memory if there is any.
+    pub(super) fn take_blocks(&mut self) -> [Vec<Block>; 2] {
+        self.blocks.pop().unwrap_or_default()
     }
 
-    /// A scratch buffer of so many bytes, whose content is undefined.
-    pub(super) fn bytes(&mut self, bytes: usize) -> *mut u8 {
-        self.words.clear();
-        self.words.reserve_exact(bytes.div_ceil(size_of::<u128>()));
-        self.words.as_mut_ptr().cast()
+    /// Memory for `count` words: the largest there is, unless one has room for all.
+    pub(super) fn take_words(&mut self, count: usize) -> Vec<u128> {
+        let fits = self.words.iter().position(|words| words.capacity() >= count);
+        let largest = || {
+            let of_each = self.words.iter().enumerate();
+            of_each.max_by_key(|(_, words)| words.capacity()).map(|(index, _)| index)
+        };
+        let mut words = match fits.or_else(largest) {
+            Some(index) => self.words.swap_remove(index),
+            None => Vec::new(),
+        };
+        words.clear();
+        words.reserve_exact(count);
+        words
+    }
+
+    /// Keeps what has memory.
+    pub(super) fn keep(&mut self, CollScratch { words, blocks }: CollScratch) {
+        if words.capacity() > 0 {
+            self.words.push(words);
+        }
+        if blocks.iter().any(|blocks| blocks.capacity() > 0) {
+            self.blocks.push(blocks);
+        }
     }
 }
 

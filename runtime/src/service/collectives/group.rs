@@ -1,6 +1,6 @@
 //! A group of ranks, as one of its members sees it.
 
-use super::buffers::CollScratch;
+use super::buffers::{CollScratch, SpareScratch};
 use super::contexts::WORLD;
 use super::rows::GroupRows;
 use super::service::Collectives;
@@ -8,7 +8,7 @@ use crate::error::Error;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tsumugi_core::coll::CollError;
-use tsumugi_core::coll::schedule::{CollMember, CollTables, NodeView, RootView};
+use tsumugi_core::coll::schedule::{Block, CollMember, CollTables, NodeView, RootView};
 use tsumugi_core::mem::Rank;
 use tsumugi_core::sync::{AtomicU32, Ordering};
 
@@ -28,8 +28,7 @@ struct GroupShared {
     nodes: OnceLock<Option<GroupNodes>>,
     /// For short values, if all members share a node and a row was free.
     rows: Option<GroupRows>,
-    /// The scratch memory of collectives that have ended, for the next ones.
-    scratch: Mutex<Vec<CollScratch>>,
+    spare: Mutex<SpareScratch>,
 }
 
 /// The nodes of a group that lies on several of them.
@@ -60,9 +59,8 @@ impl GroupHandle {
     ) -> Self {
         service.broken().add_group(context);
         let (next, nodes) = (AtomicU32::new(0), OnceLock::new());
-        let scratch = Mutex::default();
-        let shared =
-            GroupShared { service, context, members, me, size, next, nodes, rows, scratch };
+        let spare = Mutex::default();
+        let shared = GroupShared { service, context, members, me, size, next, nodes, rows, spare };
         Self(Arc::new(shared))
     }
 
@@ -203,20 +201,26 @@ impl GroupHandle {
         self.0.rows.as_ref()
     }
 
-    /// Takes scratch memory, of a collective that has ended if there is one.
-    pub fn take_scratch(&self) -> CollScratch {
-        self.scratch().pop().unwrap_or_default()
+    /// Empty tables of blocks, with the memory of a collective that has ended if there is one.
+    pub fn take_blocks(&self) -> [Vec<Block>; 2] {
+        self.spare().take_blocks()
     }
 
-    /// Keeps scratch memory for the next collective, if it is any.
-    pub fn keep_scratch(&self, scratch: CollScratch) {
-        if scratch.has_memory() {
-            self.scratch().push(scratch);
+    /// A scratch buffer of so many bytes, of undefined content, which `scratch` has.
+    pub(super) fn fit(&self, scratch: &mut CollScratch, bytes: usize) -> *mut u8 {
+        if bytes > 0 {
+            scratch.words = self.spare().take_words(bytes.div_ceil(size_of::<u128>()));
         }
+        scratch.words.as_mut_ptr().cast()
     }
 
-    fn scratch(&self) -> MutexGuard<'_, Vec<CollScratch>> {
-        self.0.scratch.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Keeps the memory of a collective that has ended for later ones.
+    pub fn keep_scratch(&self, scratch: CollScratch) {
+        self.spare().keep(scratch);
+    }
+
+    fn spare(&self) -> MutexGuard<'_, SpareScratch> {
+        self.0.spare.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The group of these members, with a context that they have claimed.

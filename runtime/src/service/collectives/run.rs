@@ -1,6 +1,6 @@
 //! Blocking collectives: the caller drives its own.
 
-use super::buffers::{CollBuffers, Combine};
+use super::buffers::{CollBuffers, CollScratch, Combine};
 use super::exchange::Exchange;
 use super::group::GroupHandle;
 use crate::error::Error;
@@ -61,8 +61,8 @@ impl GroupHandle {
             // SAFETY: the caller's promise; the plan needs no scratch buffer.
             return unsafe { self.run(plan, tables, &buffers, combine) };
         }
-        let mut scratch = self.take_scratch();
-        let buffers = CollBuffers { input, output, scratch: scratch.bytes(bytes) };
+        let mut scratch = CollScratch::default();
+        let buffers = CollBuffers { input, output, scratch: self.fit(&mut scratch, bytes) };
         // SAFETY: the caller's promise; the scratch buffer has so many bytes.
         let result = unsafe { self.run(plan, tables, &buffers, combine) };
         self.keep_scratch(scratch);

@@ -34,8 +34,7 @@ pub struct Collectives {
     running_count: AtomicUsize,
 }
 
-/// A collective that moves without a waiting caller, or that has ended: then its record
-/// may be used for another one.
+/// A collective that moves without a waiting caller.
 pub(super) trait Driven: Any + Send + Sync {
     /// Moves it on; returns whether it has moved. Does nothing while another thread
     /// moves it.
@@ -131,9 +130,13 @@ impl Collectives {
         self.broken().remove_receive(under);
     }
 
-    /// Drives a collective until it has ended.
+    /// Drives a collective until it has ended, if it has not.
     pub(super) fn drive(&self, collective: Arc<dyn Driven>) {
         let mut records = self.records();
+        if collective.has_ended() {
+            records.idle.push(collective);
+            return;
+        }
         if records.is_closed {
             drop(records);
             collective.abandon();
@@ -147,15 +150,20 @@ impl Collectives {
         self.member.control().bells().ring_helped(&SystemFutex, || ());
     }
 
-    /// A record of a collective that has ended. A thread that was about to move that one
-    /// may move the next one in its place.
-    pub(super) fn idle_record(&self) -> Option<Arc<dyn Driven>> {
-        self.records().idle.pop()
+    /// Makes the record of a collective that has ended an idle one, if it is driven.
+    pub(super) fn retire(&self, ended: &dyn Driven) {
+        let mut records = self.records();
+        let Records { running, idle, .. } = &mut *records;
+        let is_it = |one: &Arc<dyn Driven>| std::ptr::addr_eq(Arc::as_ptr(one), ended);
+        if let Some(index) = running.iter().position(is_it) {
+            idle.push(running.remove(index));
+            self.running_count.store(running.len(), Ordering::SeqCst);
+        }
     }
 
-    /// Keeps a record for the next collective.
-    pub(super) fn keep_record(&self, record: Arc<dyn Driven>) {
-        self.records().idle.push(record);
+    /// A record of a collective that has ended.
+    pub(super) fn idle_record(&self) -> Option<Arc<dyn Driven>> {
+        self.records().idle.pop()
     }
 
     /// Moves messages and collectives on, for a caller that looks for the end of one.
@@ -195,10 +203,6 @@ impl Collectives {
             any |= one.advance();
             index += 1;
         }
-        let mut records = self.records();
-        let Records { running, idle, .. } = &mut *records;
-        idle.extend(running.extract_if(.., |one| one.has_ended()));
-        self.running_count.store(running.len(), Ordering::SeqCst);
         any
     }
 
