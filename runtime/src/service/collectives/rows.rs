@@ -29,7 +29,7 @@ impl GroupRows {
         (index, base): (usize, u64),
     ) -> Option<Self> {
         let size = members.len() as u32;
-        if size < 2 || size > CellRow::MEMBERS_MAX {
+        if !(2..=CellRow::MEMBERS_MAX).contains(&size) {
             return None;
         }
         let nodes = service.member().nodes();
