@@ -202,8 +202,12 @@ fn in_arrays<T: Plain + PartialEq + Debug>(
     rt: &Runtime,
     make: impl Fn(usize) -> T + Copy,
 ) -> Result<(), Error> {
-    for page_len in [0, 1, 7] {
-        let array = ArrayOptions::new().page_len(page_len).create::<T>(rt, 21)?;
+    let none = ArrayOptions::new();
+    for options in [none.page_len(0), none.known(0), none.room(0)] {
+        assert!(options.create::<T>(rt, 21).is_err(), "{options:?}");
+    }
+    for options in [none, none.page_len(1), none.page_len(7)] {
+        let array = options.create::<T>(rt, 21)?;
         let given = values(21, |n| make(n + 1));
         if rt.rank() == Rank(0) {
             array.put_slice(0, &given)?;
