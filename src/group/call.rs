@@ -1,13 +1,12 @@
 //! The calls of a group: the lengths that each needs, and its plan. A blocking call and an
 //! operation as a value have the same plan.
 
-use super::handle::Group;
 use crate::Error;
 use tsumugi_core::coll::CollError;
 use tsumugi_core::coll::schedule::{
     Block, Blocks, BufferSpan, CollBuffer, CollPlan, CollTables, CollThresholds, Elements,
 };
-use tsumugi_runtime::service::collectives::CollScratch;
+use tsumugi_runtime::service::collectives::{CollScratch, GroupHandle};
 
 /// A collective, with its arguments except for the values.
 #[derive(Clone, Copy, Debug)]
@@ -61,47 +60,46 @@ pub(super) struct Planned {
     pub(super) scratch: CollScratch,
 }
 
-impl Group {
-    /// Plans a call with `elements` as this member's values, and with room for `room` values
-    /// of the result if that lies elsewhere.
+impl GroupCall<'_> {
+    /// Plans the call of a member, with `elements` as this member's values, and with room for
+    /// `room` values of the result if that lies elsewhere.
     ///
     /// # Errors
     ///
     /// There is no such root, or a length does not fit: then this rank has taken no part.
     #[inline]
     pub(super) fn plan(
-        &self,
-        call: GroupCall<'_>,
+        self,
+        handle: &GroupHandle,
         elements: Elements,
         room: usize,
     ) -> Result<Planned, Error> {
-        let (handle, member, view) =
-            (self.handle(), self.handle().member(), || self.handle().view());
-        let (me, size) = (self.rank(), self.size() as usize);
+        let (member, view) = (handle.member(), || handle.view());
+        let (me, size) = (handle.me(), handle.size() as usize);
         let (len, total, bytes) = (elements.count, elements.total(), elements.bytes);
         let mut scratch = CollScratch::default();
-        let plan = match call {
-            GroupCall::Barrier => THRESHOLDS.barrier(member, view()),
-            GroupCall::Broadcast { root } => {
+        let plan = match self {
+            Self::Barrier => THRESHOLDS.barrier(member, view()),
+            Self::Broadcast { root } => {
                 THRESHOLDS.broadcast(member, view(), handle.root(root)?, total)
             }
-            GroupCall::Reduce { root } => {
+            Self::Reduce { root } => {
                 THRESHOLDS.reduce(member, view(), handle.root(root)?, elements)
             }
-            GroupCall::Allreduce => THRESHOLDS.allreduce(member, view(), elements),
-            GroupCall::Scan => THRESHOLDS.scan(member, elements, false),
-            GroupCall::Exscan => THRESHOLDS.scan(member, elements, true),
-            GroupCall::Gather { root } => {
+            Self::Allreduce => THRESHOLDS.allreduce(member, view(), elements),
+            Self::Scan => THRESHOLDS.scan(member, elements, false),
+            Self::Exscan => THRESHOLDS.scan(member, elements, true),
+            Self::Gather { root } => {
                 let root = handle.root(root)?.root;
                 if me == root {
                     check_len(room, len * size)?;
                 }
                 THRESHOLDS.rooted(member, root, total, false, false)
             }
-            GroupCall::GatherV { root, counts } => {
+            Self::GatherV { root, counts } => {
                 let root = handle.root(root)?.root;
                 if me == root {
-                    scratch = self.blocks([None, Some(counts)], bytes)?;
+                    scratch = blocks_of(handle, [None, Some(counts)], bytes)?;
                     check_len(len, counts[root as usize])?;
                     check_len(room, counts.iter().sum())?;
                 }
@@ -109,17 +107,17 @@ impl Group {
                 plan.rooted_flat(member, root, Blocks::Received, total, false, false);
                 plan
             }
-            GroupCall::Scatter { root } => {
+            Self::Scatter { root } => {
                 let root = handle.root(root)?.root;
                 if me == root {
                     check_len(len, room * size)?;
                 }
                 THRESHOLDS.rooted(member, root, room * bytes, true, false)
             }
-            GroupCall::ScatterV { root, counts } => {
+            Self::ScatterV { root, counts } => {
                 let root = handle.root(root)?.root;
                 if me == root {
-                    scratch = self.blocks([Some(counts), None], bytes)?;
+                    scratch = blocks_of(handle, [Some(counts), None], bytes)?;
                     check_len(room, counts[root as usize])?;
                     check_len(len, counts.iter().sum())?;
                 }
@@ -127,27 +125,27 @@ impl Group {
                 plan.rooted_flat(member, root, Blocks::Sent, room * bytes, true, false);
                 plan
             }
-            GroupCall::Allgather => {
+            Self::Allgather => {
                 check_len(room, len * size)?;
                 let own = BufferSpan::first(CollBuffer::Input, total);
                 let (at, blocks) = (me as usize * total, Blocks::Even { bytes: total });
                 THRESHOLDS.allgather(member, own, at, room * bytes, blocks)
             }
-            GroupCall::AllgatherV { counts } => {
-                scratch = self.blocks([None, Some(counts)], bytes)?;
+            Self::AllgatherV { counts } => {
+                scratch = blocks_of(handle, [None, Some(counts)], bytes)?;
                 check_len(len, counts[me as usize])?;
                 check_len(room, counts.iter().sum())?;
                 let own = BufferSpan::first(CollBuffer::Input, total);
                 let at = scratch.blocks[1][me as usize].at;
                 THRESHOLDS.allgather(member, own, at, room * bytes, Blocks::Received)
             }
-            GroupCall::Alltoall => {
+            Self::Alltoall => {
                 check_len(len, len / size * size)?;
                 check_len(room, len)?;
                 THRESHOLDS.alltoall(member, total / size)
             }
-            GroupCall::AlltoallV { sent, received } => {
-                scratch = self.blocks([Some(sent), Some(received)], bytes)?;
+            Self::AlltoallV { sent, received } => {
+                scratch = blocks_of(handle, [Some(sent), Some(received)], bytes)?;
                 check_len(len, sent.iter().sum())?;
                 check_len(room, received.iter().sum())?;
                 check_len(received[me as usize], sent[me as usize])?;
@@ -155,7 +153,7 @@ impl Group {
                 plan.alltoall(member, Blocks::Sent, Blocks::Received);
                 plan
             }
-            GroupCall::ReduceScatter => {
+            Self::ReduceScatter => {
                 let own = len / size;
                 check_len(len, own * size)?;
                 check_len(room, own)?;
@@ -163,8 +161,8 @@ impl Group {
                 let (at, blocks) = (me as usize * block, Blocks::Even { bytes: block });
                 THRESHOLDS.reduce_scatter(member, elements, blocks, at..at + block)
             }
-            GroupCall::ReduceScatterV { counts } => {
-                scratch = self.blocks([Some(counts), None], bytes)?;
+            Self::ReduceScatterV { counts } => {
+                scratch = blocks_of(handle, [Some(counts), None], bytes)?;
                 check_len(len, counts.iter().sum())?;
                 check_len(room, counts[me as usize])?;
                 let Block { at, len, .. } = scratch.blocks[0][me as usize];
@@ -172,35 +170,39 @@ impl Group {
             }
         };
         let mut planned = Planned { plan, scratch };
-        planned.plan.set_name(call.name());
+        planned.plan.set_name(self.name());
         Ok(planned)
     }
+}
 
-    /// Tables of blocks that follow each other, of values of `bytes` bytes.
-    ///
-    /// # Errors
-    ///
-    /// Counts are not as many as members.
-    fn blocks(&self, counts: [Option<&[usize]>; 2], bytes: usize) -> Result<CollScratch, Error> {
-        let size = self.size() as usize;
-        counts.iter().flatten().try_for_each(|counts| check_len(counts.len(), size))?;
-        let mut scratch = CollScratch::of_blocks(self.handle().take_blocks());
-        for (blocks, counts) in scratch.blocks.iter_mut().zip(counts) {
-            let counts = counts.unwrap_or(&[]);
-            blocks.clear();
-            // So that later calls find room, with whichever of the tables.
-            blocks.reserve_exact(size);
-            blocks.resize(counts.len(), Block::default());
-            Block::fill(blocks, counts.iter().map(|count| count * bytes), None);
-        }
-        Ok(scratch)
+/// Tables of blocks that follow each other, of values of `bytes` bytes.
+///
+/// # Errors
+///
+/// Counts are not as many as members.
+fn blocks_of(
+    handle: &GroupHandle,
+    counts: [Option<&[usize]>; 2],
+    bytes: usize,
+) -> Result<CollScratch, Error> {
+    let size = handle.size() as usize;
+    counts.iter().flatten().try_for_each(|counts| check_len(counts.len(), size))?;
+    let mut scratch = CollScratch::of_blocks(handle.take_blocks());
+    for (blocks, counts) in scratch.blocks.iter_mut().zip(counts) {
+        let counts = counts.unwrap_or(&[]);
+        blocks.clear();
+        // So that later calls find room, with whichever of the tables.
+        blocks.reserve_exact(size);
+        blocks.resize(counts.len(), Block::default());
+        Block::fill(blocks, counts.iter().map(|count| count * bytes), None);
     }
+    Ok(scratch)
+}
 
-    /// The tables of a plan.
-    pub(super) fn tables<'s>(&'s self, scratch: &'s CollScratch) -> CollTables<'s> {
-        let [sent, received] = &scratch.blocks;
-        CollTables { sent, received, ..self.handle().tables() }
-    }
+/// The tables of a plan.
+pub(super) fn tables_of<'s>(handle: &'s GroupHandle, scratch: &'s CollScratch) -> CollTables<'s> {
+    let [sent, received] = &scratch.blocks;
+    CollTables { sent, received, ..handle.tables() }
 }
 
 /// # Errors

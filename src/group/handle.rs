@@ -1,6 +1,6 @@
 //! The group, and collectives in place.
 
-use super::call::{GroupCall, Planned};
+use super::call::{GroupCall, Planned, tables_of};
 use super::operation::{Operation, combine_of};
 use crate::{Error, Plain, Rank, Runtime};
 use std::fmt;
@@ -162,7 +162,7 @@ impl Group {
         values: &[T],
         into: &mut [T],
     ) -> Result<(), Error> {
-        let planned = self.plan(call, elements_of(values, true), into.len())?;
+        let planned = call.plan(&self.handle, elements_of(values, true), into.len())?;
         // SAFETY: the slices are borrowed until the call returns, and have the lengths of the
         // plan.
         unsafe { self.run_plan(planned, values.as_ptr().cast(), into.as_mut_ptr().cast(), None) }
@@ -176,7 +176,8 @@ impl Group {
         into: &mut [T],
         operation: impl Operation<T>,
     ) -> Result<(), Error> {
-        let planned = self.plan(call, elements_of(values, operation.commutes()), into.len())?;
+        let planned =
+            call.plan(&self.handle, elements_of(values, operation.commutes()), into.len())?;
         let combine = combine_of(operation);
         let (input, output) = (values.as_ptr().cast(), into.as_mut_ptr().cast());
         // SAFETY: as in `run`.
@@ -203,7 +204,7 @@ impl Group {
         operation: Option<(&CombineFn<'_>, bool)>,
     ) -> Result<(), Error> {
         let commutes = operation.is_none_or(|(_, commutes)| commutes);
-        let planned = self.plan(call, elements_of(values, commutes), values.len())?;
+        let planned = call.plan(&self.handle, elements_of(values, commutes), values.len())?;
         let at = values.as_mut_ptr();
         let (input, output) = (at.cast_const().cast(), at.cast());
         let combine = operation.map(|(combine, _)| combine);
@@ -227,7 +228,7 @@ impl Group {
     ) -> Result<(), Error> {
         // SAFETY: the caller's promise.
         let result = unsafe {
-            let tables = self.tables(&scratch);
+            let tables = tables_of(&self.handle, &scratch);
             self.handle.run_with_scratch(plan, &tables, input, output, combine)
         };
         self.handle.keep_scratch(scratch);

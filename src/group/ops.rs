@@ -304,7 +304,7 @@ impl<'a> GroupOps<'a> {
 
 impl<'a, K: OwnedByGroup> OfGroup<'a, K> {
     fn plan(&self) -> Result<Planned, Error> {
-        self.group.plan(self.call, self.kind.elements(), self.kind.room())
+        self.call.plan(self.group.handle(), self.kind.elements(), self.kind.room())
     }
 
     /// The call with its plan.

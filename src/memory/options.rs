@@ -1,8 +1,6 @@
 //! The options of registered memory that peers can reach.
 
 use crate::Agent;
-#[cfg(doc)]
-use crate::{Runtime, Shared};
 
 /// The options of memory that peers can reach: the agent of its atomics.
 ///
@@ -26,7 +24,8 @@ pub struct MemoryOptions {
 }
 
 impl MemoryOptions {
-    /// The defaults, with which [`Runtime::share`](crate::Runtime::share) and [`Runtime::expose`](crate::Runtime::expose) make memory.
+    /// The defaults, with which [`Runtime::share`](crate::Runtime::share) and
+    /// [`Runtime::expose`](crate::Runtime::expose) make memory.
     pub fn new() -> Self {
         Self::default()
     }
