@@ -1,7 +1,7 @@
 //! The bars of messages.
 
 use super::case::{OURS, TWO_COPY};
-use super::{collective, crowd, halo, together};
+use super::{crowd, halo, together};
 use crate::bench::row::Row;
 use crate::core_distance::CoreDistance;
 use crate::text;
@@ -28,7 +28,7 @@ pub fn bars(rows: &[Row]) -> String {
     }
     bars.extend(cycle(rows, halo::COMPUTING, "openmpi", 1.10));
     bars.extend(crowd(rows));
-    bars.extend(collective::bars(rows));
+    bars.extend(collective(rows));
     if bars.is_empty() {
         return String::new();
     }
@@ -38,12 +38,12 @@ pub fn bars(rows: &[Row]) -> String {
 }
 
 /// One bar with its measurement.
-pub(super) struct Bar {
-    pub(super) what: String,
-    pub(super) limit: String,
-    pub(super) median: String,
-    pub(super) min: String,
-    pub(super) met: [bool; 2],
+struct Bar {
+    what: String,
+    limit: String,
+    median: String,
+    min: String,
+    met: [bool; 2],
 }
 
 impl Bar {
@@ -221,7 +221,41 @@ fn crowd(rows: &[Row]) -> Vec<Bar> {
     bars
 }
 
-pub(super) fn times(what: String, limit: f64, [median, min]: [f64; 2]) -> Bar {
+/// The bars of the shortest values: with two ranks against the best peer and one trip more,
+/// with eight against Open MPI, which yields.
+fn collective(rows: &[Row]) -> Vec<Bar> {
+    let mut bars = Vec::new();
+    for ours in rows.iter().filter(|row| row.system == OURS && SHORT.contains(&&*row.name)) {
+        let is_peer =
+            |row: &&Row| row.name == ours.name && row.params == ours.params && row.system != OURS;
+        let peers = rows.iter().filter(is_peer);
+        match ours.number("ranks") {
+            _ if ours.number("bytes").is_some_and(|bytes| bytes > 8) => {}
+            Some(2) => {
+                let best = peers.min_by(|a, b| a.summary.median.total_cmp(&b.summary.median));
+                let (Some(best), Some(trip)) = (best, ours.trip_ns()) else { continue };
+                let limit = best.summary.median + trip;
+                let [median, min] = [ours.summary.median, ours.summary.min];
+                bars.push(Bar {
+                    what: format!("{}, {}", ours.name, ours.params),
+                    limit: format!("<= {} + a trip = {limit:.0} ns", best.system),
+                    median: format!("{median:.0} ns"),
+                    min: format!("{min:.0} ns"),
+                    met: [median <= limit, min <= limit],
+                });
+            }
+            Some(8) => bars.extend(peers.filter(|row| row.system == "openmpi").map(|row| {
+                let ahead =
+                    [row.summary.median / ours.summary.median, row.summary.min / ours.summary.min];
+                times(format!("{} of 8 ranks, speedup over openmpi", ours.name), 1.0 / 0.7, ahead)
+            })),
+            _ => {}
+        }
+    }
+    bars
+}
+
+fn times(what: String, limit: f64, [median, min]: [f64; 2]) -> Bar {
     Bar {
         what,
         limit: format!(">= {limit:.2}"),
@@ -242,6 +276,9 @@ fn ours<'a>(rows: &'a [Row], name: &'a str, state: CoreDistance) -> impl Iterato
 const PACE: f64 = 0.8;
 /// The time per message at 20 million messages a second.
 const RATE_NS: f64 = 50.0;
+
+/// The collectives with a bar.
+const SHORT: [&str; 2] = ["barrier", "allreduce"];
 
 #[cfg(test)]
 mod tests {

@@ -3,11 +3,9 @@
 //! A broadcast has another root in each round: otherwise a root would go on before its
 //! values have come to the others, and the row would say how fast it writes.
 
-use super::bars::{Bar, times};
-use super::case::{Case, OURS, cpus};
+use super::case::{Case, cpus};
 use super::command::BenchCommand;
 use super::payload::{dirty, look};
-use crate::bench::row::Row;
 use crate::failure::Failure;
 use std::time::Instant;
 use tsumugi::group::{Group, Min};
@@ -35,40 +33,6 @@ pub fn cases(ranks: u32, rounds: Option<u64>) -> Vec<Case> {
         _ => &SIZES[..],
     };
     ROWS.iter().flat_map(|name| sizes(name).iter().map(|bytes| case(name, *bytes))).collect()
-}
-
-/// The bars of the shortest values: with two ranks against the best peer and one trip more,
-/// with eight against Open MPI, which yields.
-pub(super) fn bars(rows: &[Row]) -> Vec<Bar> {
-    let mut bars = Vec::new();
-    for ours in rows.iter().filter(|row| row.system == OURS && SHORT.contains(&&*row.name)) {
-        let is_peer =
-            |row: &&Row| row.name == ours.name && row.params == ours.params && row.system != OURS;
-        let peers = rows.iter().filter(is_peer);
-        match ours.number("ranks") {
-            _ if ours.number("bytes").is_some_and(|bytes| bytes > 8) => {}
-            Some(2) => {
-                let best = peers.min_by(|a, b| a.summary.median.total_cmp(&b.summary.median));
-                let (Some(best), Some(trip)) = (best, ours.trip_ns()) else { continue };
-                let limit = best.summary.median + trip;
-                let [median, min] = [ours.summary.median, ours.summary.min];
-                bars.push(Bar {
-                    what: format!("{}, {}", ours.name, ours.params),
-                    limit: format!("<= {} + a trip = {limit:.0} ns", best.system),
-                    median: format!("{median:.0} ns"),
-                    min: format!("{min:.0} ns"),
-                    met: [median <= limit, min <= limit],
-                });
-            }
-            Some(8) => bars.extend(peers.filter(|row| row.system == "openmpi").map(|row| {
-                let ahead =
-                    [row.summary.median / ours.summary.median, row.summary.min / ours.summary.min];
-                times(format!("{} of 8 ranks, speedup over openmpi", ours.name), 1.0 / 0.7, ahead)
-            })),
-            _ => {}
-        }
-    }
-    bars
 }
 
 /// Nanoseconds of a collective on average, at rank 0.
@@ -116,8 +80,6 @@ fn bytes_of(words: &mut [u64]) -> &mut [u8] {
     unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), size_of_val(words)) }
 }
 
-/// The collectives with a bar.
-const SHORT: [&str; 2] = ["barrier", "allreduce"];
 const SIZES: [usize; 3] = [8, 1 << 10, 64 << 10];
 /// The approximate number of bytes of one batch.
 const ROUNDS_BYTES: usize = 1 << 20;
