@@ -45,7 +45,7 @@
 //! the ranks, the number of buckets, or the pool. A handle is cheap to clone and to send to
 //! any thread of its rank. [`addr`](GlobalMap::addr) is the container's name, one word,
 //! which can be stored and sent; another rank makes a handle of it by
-//! [`open`](GlobalMap::open). `open` checks the kind and the types.
+//! [`open`](GlobalMap::open). `open` checks the kind, and the sizes of the types.
 //!
 //! A handle that is dropped frees nothing. [`free`](GlobalMap::free), which is collective,
 //! frees the memory but for 64 bytes, if no rank has another handle of the container; what

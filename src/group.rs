@@ -17,7 +17,10 @@
 //! fit, each from one thread at a time; several collectives of a group can be under way
 //! if all but the last were begun as [values](GroupOps). If a length does not fit, the
 //! member that notices it returns [`CollError::LengthsDiffer`](crate::CollError), and has
-//! taken part to the end, so that the others do not wait for it.
+//! taken part to the end, so that the others do not wait for it. But a length also chooses
+//! the algorithm: members whose lengths lie on two sides of such a size (256 bytes on one
+//! node; others are in `core/src/coll/schedule/choice.rs`) may wait for each other for
+//! ever, and the report of a standstill names the collective.
 //!
 //! ```
 //! use tsumugi::group::Sum;
@@ -45,11 +48,16 @@
 //! to split might be waited for.
 //!
 //! Progress: blocking; a rank waits for the members whose values its result has. A
-//! call suspends its ULT. If the members share a node, values or blocks of up to 256 bytes
-//! (of an alltoall, a scatter and a reduce-scatter: all blocks together 368) take one trip of
-//! a cache line and no message, for eight groups of at most 64 members at a time; a root that
-//! is four of its broadcasts ahead of a member waits for it. All else takes messages: log2 P trips, one
-//! after the other, for short values of a barrier, a broadcast, an allreduce and a scan.
+//! call suspends its ULT. Values take one trip of a cache line and no message if
+//!
+//! - the members share a node, and are at most 64;
+//! - a value or block has at most 256 bytes; all blocks together of an alltoall, a scatter
+//!   or a reduce-scatter at most 368;
+//! - the group is one of the first eight that this rank has at a time.
+//!
+//! A root that is four of its broadcasts ahead of a member waits for it then. All else takes
+//! messages: log2 P trips, one after the other, for short values of a barrier, a broadcast,
+//! an allreduce and a scan.
 
 mod operation;
 mod handle;

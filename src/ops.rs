@@ -415,7 +415,7 @@ pub(crate) const fn word_of<T>() -> Width {
         Some(width) => width,
         None => panic!(
             "the type is no word of 1, 2, 4 or 8 bytes: an operation owns more bytes in a Buffer \
-             (get_buffer, put_buffer)"
+             (get_buffer, put_buffer), and a copy moves them in global memory"
         ),
     }
 }

@@ -480,6 +480,28 @@ fn floats_are_keys_by_their_bits() {
     });
 }
 
+/// A rank without memory for its part of the pool says so, and the others do not wait for it.
+#[test]
+fn a_rank_without_memory_for_the_pool_is_named() {
+    let mut config = Config::default();
+    config.space.exposed_bytes = 64 << 20;
+    config.pool_bytes = Some(32 << 20);
+    let main = |rt: &Runtime| {
+        let all = (rt.rank() == Rank(1)).then(|| rt.expose::<u64>(5 << 20)).transpose()?;
+        let error = rt.map::<u64, u64>().unwrap_err();
+        match rt.rank() {
+            Rank(1) => assert!(matches!(error, Error::OutOfMemory { .. }), "{error}"),
+            _ => assert_eq!(error.to_string(), "rank 1 could not make the container"),
+        }
+        drop(all);
+        rt.barrier()?;
+        let map = rt.map::<u64, u64>()?;
+        map.insert(rt.rank().0.into(), 1)?;
+        rt.barrier()
+    };
+    config.run_ranks(2, main).unwrap();
+}
+
 #[test]
 fn a_dead_rank_is_named() {
     let ended = Config::default().run_ranks(2, |rt| {

@@ -142,3 +142,29 @@ fn begun_collectives_precede_one_that_is_waited_for() {
     })
     .unwrap();
 }
+
+/// Counts whose sum exceeds all memory are refused: they do not wrap to the length of a
+/// buffer.
+#[test]
+fn counts_do_not_wrap() {
+    let most = usize::MAX - 7;
+    run_ranks(2, |rt| {
+        let world = rt.world();
+        let counts = [8, most];
+        let is_refused = |result: Result<Vec<u8>, Error>| {
+            matches!(result, Err(Error::Coll(CollError::WrongLength { .. })))
+        };
+        assert!(is_refused(world.alltoall_v(&[], &counts, &counts)));
+        assert!(is_refused(world.alltoall_v(&[], &counts, &[0, 0])));
+        assert!(is_refused(world.allgather_v(&[0; 8], &counts)));
+        if rt.rank().0 == 0 {
+            assert!(is_refused(world.gather_v(&[0; 8], &counts, 0)));
+            let refused = world.scatter_v(&[], &counts, &mut [0u8; 8], 0);
+            assert!(matches!(refused, Err(Error::Coll(CollError::WrongLength { .. }))));
+        }
+        let values = world.ops().alltoall_v(vec![0u8; 0], vec![0u8; 0], &counts, &counts);
+        assert!(matches!(values.wait(), Err(Error::Coll(CollError::WrongLength { .. }))));
+        world.barrier()
+    })
+    .unwrap();
+}

@@ -265,6 +265,7 @@ where
 }
 
 fn fold<T: Plain>(operation: impl Operation<T> + 'static) -> Fold {
-    let by = FoldBy::Known(raw_combine(operation));
+    // SAFETY: a collective alone calls it, with elements of the size below.
+    let by = FoldBy::Known(unsafe { raw_combine(operation) });
     Fold { by, element_bytes: size_of::<T>(), commutes: true }
 }

@@ -52,6 +52,8 @@ pub struct DequeEnds {
 pub struct StealDeque<'a> {
     ends: &'a AtomicU64,
     items: &'a [AtomicU64],
+    /// The number of items for which there is room.
+    capacity: usize,
     /// The words of an item.
     item_words: usize,
 }
@@ -130,21 +132,25 @@ impl DequeEnds {
 }
 
 impl<'a> StealDeque<'a> {
-    /// A deque in these words, with items of `item_words` words.
+    /// A deque in these words, with room for `capacity` items of `item_words` words.
     ///
     /// # Panics
     ///
-    /// If the words have no room for a power of two of items, or for more than
-    /// [`CAPACITY_MAX`].
-    pub fn new(ends: &'a AtomicU64, items: &'a [AtomicU64], item_words: usize) -> Self {
-        let deque = Self { ends, items, item_words };
-        check_capacity(deque.capacity());
-        deque
+    /// If `capacity` is no power of two, or more than [`CAPACITY_MAX`]. Later, if the words
+    /// have no room for an item.
+    #[inline]
+    pub fn new(
+        ends: &'a AtomicU64,
+        items: &'a [AtomicU64],
+        (capacity, item_words): (usize, usize),
+    ) -> Self {
+        check_capacity(capacity);
+        Self { ends, items, capacity, item_words }
     }
 
     /// The number of items for which there is room.
     pub fn capacity(&self) -> usize {
-        self.items.len().checked_div(self.item_words).unwrap_or(0)
+        self.capacity
     }
 
     /// The number of items. When it is returned, there may be fewer.
@@ -335,7 +341,7 @@ mod tests {
     #[test]
     fn the_owner_takes_the_newest_item_and_thieves_the_oldest() {
         let (ends, items) = words::<4>();
-        let deque = StealDeque::new(&ends, &items, 1);
+        let deque = StealDeque::new(&ends, &items, (items.len(), 1));
         assert_eq!(pop(&deque), None);
         for item in 1..=4 {
             assert!(deque.push([item]));
@@ -359,7 +365,7 @@ mod tests {
     #[test]
     fn a_replaced_item_is_not_stolen_as_the_old_one() {
         let (ends, items) = words::<2>();
-        let deque = StealDeque::new(&ends, &items, 1);
+        let deque = StealDeque::new(&ends, &items, (items.len(), 1));
         deque.push([1]);
         let mut theft = theft(2);
         step(&mut theft, &ends, &items);

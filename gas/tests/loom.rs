@@ -465,7 +465,7 @@ fn work(rank: impl Fn(&StealDeque<'_>) -> (Vec<[u64; 2]>, Vec<[u64; 2]>) + Send 
     let words = Arc::new((Word::new(0), [(); 4].map(|()| Word::new(0))));
     let theirs = words.clone();
     let thief = thread::spawn(move || steal(&theirs.0, &theirs.1));
-    let deque = StealDeque::new(&words.0, &words.1, 2);
+    let deque = StealDeque::new(&words.0, &words.1, (2, 2));
     let (added, mut taken) = rank(&deque);
     taken.extend(thief.join().unwrap());
     while let Some(item) = pop(&deque) {

@@ -12,13 +12,21 @@ pub trait Owned: Keep {
 }
 
 /// Values of one type that an operation in progress can own: a vector, or a
-/// [`Buffer`](crate::Buffer).
-pub trait OwnedValues: Owned + Send + 'static {
+/// [`Buffer`](crate::Buffer). Other types cannot implement this: their bytes have to be
+/// those of their values.
+pub trait OwnedValues: Owned + Send + sealed::SameBytes + 'static {
     /// The type of one.
     type Item: Plain;
 
     #[doc(hidden)]
     fn values(&self) -> &[Self::Item];
+}
+
+mod sealed {
+    /// The bytes are those of the values.
+    pub trait SameBytes {}
+    impl<T> SameBytes for Vec<T> {}
+    impl<T> SameBytes for crate::Buffer<T> {}
 }
 
 impl<T: Plain> OwnedValues for Vec<T> {

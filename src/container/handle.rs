@@ -156,9 +156,19 @@ pub(super) fn free<C: Parts>(opened: Arc<Opened<C::Object>>) -> Result<(), Error
         true => header.end(&pool).and_then(|()| C::destroy(&pool, object)),
         false => Ok(()),
     };
-    let failed = rt.sum(u64::from(freed.is_err()))?;
+    let how = match &freed {
+        Ok(()) => 0,
+        Err(ContainerError::InUse) => 1,
+        Err(_) => 2,
+    };
+    let how = rt.sum(how)?;
     freed.map_err(|error| pool.error(error))?;
-    if failed > 0 { Err(ContainerError::InUse.into()) } else { Ok(()) }
+    match how {
+        0 => Ok(()),
+        1 => Err(ContainerError::InUse.into()),
+        // The home could not free all of it, and it is a container no more.
+        _ => Err(ContainerError::NoContainer { addr: header.0 }.into()),
+    }
 }
 
 /// Reads a value that lies in the pool.
@@ -198,8 +208,8 @@ macro_rules! handle_calls {
             ///
             /// # Errors
             ///
-            /// [`Error::Container`] if no container of this kind and with these types has
-            /// the name, or it was freed; [`Error::Access`] if a rank has died.
+            /// [`Error::Container`] if no container of this kind and with types of these
+            /// sizes has the name, or it was freed; [`Error::Access`] if a rank has died.
             pub fn open(rt: &Runtime, addr: GlobalAddr) -> Result<Self, Error> {
                 handle::open(rt.kept_pool(), addr)
             }

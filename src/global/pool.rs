@@ -83,6 +83,8 @@ impl Global {
     ///   network device refuses the memory.
     /// - [`Error::Name`]: all 255 names of this rank are in use, or not free again
     ///   yet; or an address cannot name so many bytes.
+    /// - [`Error::Container`] with [`NotMade`](ContainerError::NotMade): another rank has
+    ///   one of these errors.
     /// - [`Error::Coll`], [`Error::Addr`]: a rank has died; [`Error::Coll`] also if
     ///   another thread of this rank is in a collective.
     pub fn pool(&self, bytes: u64) -> Result<Pool, Error> {
@@ -93,7 +95,14 @@ impl Global {
         let words = nodes_bytes(NODES).checked_add(bytes).map(|bytes| bytes.div_ceil(8) as usize);
         let too_much = Error::OutOfMemory { bytes: bytes as usize, variable: EXPOSED };
         let words = words.ok_or(too_much)?;
-        let own = self.expose::<u64>(words)?;
+        let own = self.expose::<u64>(words);
+        // All ranks learn which one has failed, so that none waits for it.
+        let failed = own.as_ref().map_or(u64::from(self.runtime.rank().0), |_| u64::MAX);
+        let failed = self.runtime.handle().reduce(failed, u64::min)?;
+        let own = own?;
+        if failed != u64::MAX {
+            return Err(ContainerError::NotMade { rank: Rank(failed as u32) }.into());
+        }
         let first = own.at(0).addr();
         let bases = Bases::tell(self, first)?;
         let shared = PoolShared {

@@ -1,6 +1,6 @@
 //! Blocks of all members for all members.
 
-use super::call::GroupCall;
+use super::call::{GroupCall, total_of};
 use super::handle::Group;
 use super::operation::Operation;
 use super::rooted::collected;
@@ -38,7 +38,7 @@ impl Group {
     /// [`CollError::WrongLength`](crate::CollError): `counts` is not as long as the group,
     /// or this member's count is wrong.
     pub fn allgather_v<T: Plain>(&self, values: &[T], counts: &[usize]) -> Result<Vec<T>, Error> {
-        let len = counts.iter().sum();
+        let len = total_of(counts);
         collected(len, |all| self.run(GroupCall::AllgatherV { counts }, values, all))
     }
 
@@ -76,7 +76,7 @@ impl Group {
         received: &[usize],
     ) -> Result<Vec<T>, Error> {
         let call = GroupCall::AlltoallV { sent, received };
-        collected(received.iter().sum(), |all| self.run(call, values, all))
+        collected(total_of(received), |all| self.run(call, values, all))
     }
 
     /// Combines the values of all members, one by one, and returns this member's block

@@ -92,7 +92,7 @@ impl GroupCall<'_> {
             Self::Gather { root } => {
                 let root = handle.root(root)?.root;
                 if me == root {
-                    check_len(room, len * size)?;
+                    check_len(room, len.saturating_mul(size))?;
                 }
                 THRESHOLDS.rooted(member, root, total, false, false)
             }
@@ -101,7 +101,7 @@ impl GroupCall<'_> {
                 if me == root {
                     scratch = blocks_of(handle, [None, Some(counts)], bytes)?;
                     check_len(len, counts[root as usize])?;
-                    check_len(room, counts.iter().sum())?;
+                    check_len(room, total_of(counts))?;
                 }
                 let mut plan = CollPlan::default();
                 plan.rooted_flat(member, root, Blocks::Received, total, false, false);
@@ -110,7 +110,7 @@ impl GroupCall<'_> {
             Self::Scatter { root } => {
                 let root = handle.root(root)?.root;
                 if me == root {
-                    check_len(len, room * size)?;
+                    check_len(len, room.saturating_mul(size))?;
                 }
                 THRESHOLDS.rooted(member, root, room * bytes, true, false)
             }
@@ -119,14 +119,14 @@ impl GroupCall<'_> {
                 if me == root {
                     scratch = blocks_of(handle, [Some(counts), None], bytes)?;
                     check_len(room, counts[root as usize])?;
-                    check_len(len, counts.iter().sum())?;
+                    check_len(len, total_of(counts))?;
                 }
                 let mut plan = CollPlan::default();
                 plan.rooted_flat(member, root, Blocks::Sent, room * bytes, true, false);
                 plan
             }
             Self::Allgather => {
-                check_len(room, len * size)?;
+                check_len(room, len.saturating_mul(size))?;
                 let own = BufferSpan::first(CollBuffer::Input, total);
                 let (at, blocks) = (me as usize * total, Blocks::Even { bytes: total });
                 THRESHOLDS.allgather(member, own, at, room * bytes, blocks)
@@ -134,7 +134,7 @@ impl GroupCall<'_> {
             Self::AllgatherV { counts } => {
                 scratch = blocks_of(handle, [None, Some(counts)], bytes)?;
                 check_len(len, counts[me as usize])?;
-                check_len(room, counts.iter().sum())?;
+                check_len(room, total_of(counts))?;
                 let own = BufferSpan::first(CollBuffer::Input, total);
                 let at = scratch.blocks[1][me as usize].at;
                 THRESHOLDS.allgather(member, own, at, room * bytes, Blocks::Received)
@@ -146,8 +146,8 @@ impl GroupCall<'_> {
             }
             Self::AlltoallV { sent, received } => {
                 scratch = blocks_of(handle, [Some(sent), Some(received)], bytes)?;
-                check_len(len, sent.iter().sum())?;
-                check_len(room, received.iter().sum())?;
+                check_len(len, total_of(sent))?;
+                check_len(room, total_of(received))?;
                 check_len(received[me as usize], sent[me as usize])?;
                 let mut plan = CollPlan::default();
                 plan.alltoall(member, Blocks::Sent, Blocks::Received);
@@ -163,7 +163,7 @@ impl GroupCall<'_> {
             }
             Self::ReduceScatterV { counts } => {
                 scratch = blocks_of(handle, [Some(counts), None], bytes)?;
-                check_len(len, counts.iter().sum())?;
+                check_len(len, total_of(counts))?;
                 check_len(room, counts[me as usize])?;
                 let Block { at, len, .. } = scratch.blocks[0][me as usize];
                 THRESHOLDS.reduce_scatter(member, elements, Blocks::Sent, at..at + len)
@@ -194,9 +194,15 @@ fn blocks_of(
         // So that later calls find room, with whichever of the tables.
         blocks.reserve_exact(size);
         blocks.resize(counts.len(), Block::default());
-        Block::fill(blocks, counts.iter().map(|count| count * bytes), None);
+        Block::fill(blocks, counts.iter().map(|count| count.saturating_mul(bytes)), None);
     }
     Ok(scratch)
+}
+
+/// The sum of counts that a program has given. It does not wrap: a sum that exceeds all
+/// memory is the length of no buffer.
+pub(super) fn total_of(counts: &[usize]) -> usize {
+    counts.iter().fold(0, |sum, count| sum.saturating_add(*count))
 }
 
 /// The tables of a plan.

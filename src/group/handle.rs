@@ -231,7 +231,10 @@ impl Group {
             let tables = tables_of(&self.handle, &scratch);
             self.handle.run_with_scratch(plan, &tables, input, output, combine)
         };
-        self.handle.keep_scratch(scratch);
+        // Only calls with blocks of different lengths have tables.
+        if !scratch.blocks.iter().all(Vec::is_empty) {
+            self.handle.keep_scratch(scratch);
+        }
         result
     }
 }

@@ -4,7 +4,7 @@
 //! A call here makes the plan of a collective. It is then carried out by
 //! [`RawCollective::run`], or begun by [`RawCollective::begin`].
 
-use super::call::{THRESHOLDS, check_len};
+use super::call::{THRESHOLDS, check_len, total_of};
 use super::handle::Group;
 use super::operation::{Operation, combine_of};
 use crate::{Error, Plain};
@@ -35,7 +35,14 @@ pub struct RawBlocks<'a> {
 
 /// The function that combines elements of `T` by an operation. The box of an operation
 /// without a value has no bytes.
-pub fn raw_combine<T: Plain>(operation: impl Operation<T> + 'static) -> Box<CombineFn<'static>> {
+///
+/// # Safety
+///
+/// The function is called with memory of elements of `T`, as a
+/// [`CombineFn`] gets it.
+pub unsafe fn raw_combine<T: Plain>(
+    operation: impl Operation<T> + 'static,
+) -> Box<CombineFn<'static>> {
     Box::new(combine_of(operation))
 }
 
@@ -80,7 +87,8 @@ impl Group {
     /// As [`scan`](Self::scan), or [`exscan`](Self::exscan): then the output of the first
     /// member is not written.
     pub fn raw_scan(&self, elements: Elements, exclusive: bool) -> RawCollective<'_> {
-        self.raw("in scan", THRESHOLDS.scan(self.handle().member(), elements, exclusive))
+        let name = if exclusive { "in exscan" } else { "in scan" };
+        self.raw(name, THRESHOLDS.scan(self.handle().member(), elements, exclusive))
     }
 
     /// As [`reduce_scatter`](Self::reduce_scatter), with blocks of `elements.count`
@@ -108,11 +116,11 @@ impl Group {
         counts: &[usize],
     ) -> Result<RawCollective<'_>, Error> {
         check_len(counts.len(), self.size() as usize)?;
-        let lens = counts.iter().map(|count| count * elements.bytes);
+        let lens = counts.iter().map(|count| count.saturating_mul(elements.bytes));
         let mut blocks = vec![Block::default(); counts.len()];
         Block::fill(&mut blocks, lens, None);
         let own = blocks[self.rank() as usize];
-        let all = Elements { count: counts.iter().sum(), ..elements };
+        let all = Elements { count: total_of(counts), ..elements };
         let range = own.at..own.at + own.len;
         let plan = THRESHOLDS.reduce_scatter(self.handle().member(), all, Blocks::Sent, range);
         Ok(RawCollective { blocks: [blocks, Vec::new()], ..self.raw("in reduce_scatter_v", plan) })
@@ -203,7 +211,7 @@ impl Group {
         let block = blocks[self.rank() as usize];
         check_len(bytes, block.len)?;
         let own = BufferSpan::first(CollBuffer::Input, bytes);
-        let (member, total) = (self.handle().member(), lens.iter().sum());
+        let (member, total) = (self.handle().member(), total_of(lens));
         let plan = THRESHOLDS.allgather(member, own, block.at, total, Blocks::Received);
         Ok(RawCollective { blocks: [Vec::new(), blocks], ..self.raw("in allgather_v", plan) })
     }

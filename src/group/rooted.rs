@@ -1,8 +1,8 @@
 //! Gather and scatter: blocks of all members at one of them.
 
-use super::call::GroupCall;
+use super::call::{GroupCall, total_of};
 use super::handle::Group;
-use crate::{Error, Plain};
+use crate::{CollError, Error, Plain};
 
 impl Group {
     /// The values of all members, in the order of the members, at the member `root`;
@@ -47,7 +47,7 @@ impl Group {
         counts: &[usize],
         root: u32,
     ) -> Result<Vec<T>, Error> {
-        let len = if self.rank() == root { counts.iter().sum() } else { 0 };
+        let len = if self.rank() == root { total_of(counts) } else { 0 };
         collected(len, |all| self.run(GroupCall::GatherV { root, counts }, values, all))
     }
 
@@ -81,10 +81,19 @@ impl Group {
 }
 
 /// A vector that `fill` fills.
+///
+/// # Errors
+///
+/// [`CollError::WrongLength`] for more values than memory can have, and
+/// those of `fill`.
 pub(super) fn collected<T: Plain>(
     len: usize,
     fill: impl FnOnce(&mut [T]) -> Result<(), Error>,
 ) -> Result<Vec<T>, Error> {
+    let most = isize::MAX as usize / size_of::<T>().max(1);
+    if len > most {
+        return Err(Error::Coll(CollError::WrongLength { len: most, needed: len }));
+    }
     // SAFETY: all bits are values of a `Plain` type.
     let mut values = vec![unsafe { std::mem::zeroed() }; len];
     fill(&mut values)?;

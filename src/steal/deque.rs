@@ -60,7 +60,7 @@ impl<T: Plain> RankDeque<T> {
     }
 
     /// Takes the newest item, if there is one and it is wanted. `is_wanted` may be called
-    /// for several items, if thieves take the older ones meanwhile. Lock-free.
+    /// several times for the item, if thieves take older ones meanwhile. Lock-free.
     #[inline]
     pub fn pop_if(&mut self, is_wanted: impl Fn(&T) -> bool) -> Option<T> {
         let mut item = MaybeUninit::<T>::uninit();

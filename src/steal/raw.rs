@@ -153,7 +153,7 @@ impl RawDeque {
 
     fn own(&self) -> StealDeque<'_> {
         let words: &[AtomicU64] = self.words.own().words();
-        StealDeque::new(&words[ENDS_AT], &words[ITEMS_AT..], self.item_words)
+        StealDeque::new(&words[ENDS_AT], &words[ITEMS_AT..], (self.capacity, self.item_words))
     }
 }
 

@@ -104,7 +104,8 @@ impl HashTable {
         set_words(store, block, [u64::from(count), u64::from(slots)])?;
         for &rank in ranks {
             if let Err(error) = made.add_rank(store, rank) {
-                made.destroy(store)?;
+                // The first error counts.
+                let _ = made.destroy(store);
                 return Err(error);
             }
         }
@@ -114,9 +115,10 @@ impl HashTable {
     fn add_rank<S: Store + ?Sized>(&mut self, store: &S, rank: Rank) -> Result<(), ContainerError> {
         let slots = store.allocate(rank, slots_bytes(self.slots))?;
         set_words(store, self.entry_of(store, self.ranks), [slots.to_bits()])?;
-        self.ranks += 1;
         // Empty chains, and locks that are free.
-        clear(store, slots, slots_bytes(self.slots))
+        clear(store, slots, slots_bytes(self.slots))?;
+        self.ranks += 1;
+        Ok(())
     }
 
     /// The table that has its directory at `addr`.

@@ -67,7 +67,8 @@ impl Block {
         for (index, (block, len)) in into.iter_mut().zip(lens).enumerate() {
             let at = places.map_or(before, |places| places[index]);
             *block = Self { at, len, before };
-            before += len;
+            // Lengths that exceed all memory do not wrap: they fit no buffer.
+            before = before.saturating_add(len);
         }
     }
 }

@@ -155,10 +155,18 @@ impl GroupHandle {
         let back = |owned: OwnedCollective<P>| (owned.into_parts(), Why::NoTag);
         // SAFETY: the box is in a slot beside the pool, or in a ticket that borrows both.
         let boxed = unsafe { tables.blocks().try_box(hint(), OwnedCollective::new(parts)) };
-        let boxed = boxed.map_err(back)?;
-        let owned = boxed.as_ptr();
-        let ticket = tables.completions().try_begin(hint(), boxed);
-        let ticket = ticket.map_err(|boxed| back(boxed.into_inner()))?;
+        let begun = boxed.map_err(back).and_then(|boxed| {
+            let owned = boxed.as_ptr();
+            let ticket = tables.completions().try_begin(hint(), boxed);
+            Ok((ticket.map_err(|boxed| back(boxed.into_inner()))?, owned))
+        });
+        let (ticket, owned) = match begun {
+            Ok(begun) => begun,
+            Err(busy) => {
+                self.keep_scratch(call.scratch);
+                return Err(busy);
+            }
+        };
         // SAFETY: the box stays where it is until the operation is completed.
         unsafe { self.start(call, ticket.tag(), owned) };
         match ticket.try_finish() {
@@ -195,11 +203,19 @@ impl GroupHandle {
         // SAFETY: the box is in a slot beside the pool, or with the thread that ends the
         // collective, which keeps both.
         let boxed = unsafe { tables.blocks().try_box(hint(), (OwnedCollective::new(parts), then)) };
-        let boxed = boxed.map_err(back)?;
-        // SAFETY: the box has such a pair.
-        let owned = unsafe { NonNull::new_unchecked(&raw mut (*boxed.as_ptr().as_ptr()).0) };
-        let tag = tables.completions().try_begin_owned(hint(), ThenCollective(boxed));
-        let tag = tag.map_err(|ThenCollective(boxed)| back(boxed.into_inner()))?;
+        let begun = boxed.map_err(back).and_then(|boxed| {
+            // SAFETY: the box has such a pair.
+            let owned = unsafe { NonNull::new_unchecked(&raw mut (*boxed.as_ptr().as_ptr()).0) };
+            let tag = tables.completions().try_begin_owned(hint(), ThenCollective(boxed));
+            Ok((tag.map_err(|ThenCollective(boxed)| back(boxed.into_inner()))?, owned))
+        });
+        let (tag, owned) = match begun {
+            Ok(begun) => begun,
+            Err(busy) => {
+                self.keep_scratch(call.scratch);
+                return Err(busy);
+            }
+        };
         // SAFETY: the box stays where it is until the operation is completed.
         unsafe { self.start(call, tag, owned) };
         Ok(())
