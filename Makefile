@@ -86,7 +86,7 @@ uninstall:
 
 uninstall-myth:
 	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,libmyth.so $(myth)) $(DESTDIR)$(INCLUDEDIR)/myth/myth.h
-	rmdir $(DESTDIR)$(INCLUDEDIR)/myth
+	-rmdir --ignore-fail-on-non-empty $(DESTDIR)$(INCLUDEDIR)/myth
 
 fill = -e 's|@VERSION@|$(version)|g' -e 's|@PREFIX@|$(PREFIX)|g' \
 	-e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' \

@@ -120,17 +120,25 @@ impl Runtime {
         self.share_own(Exposed { block, len: len as u64, of: PhantomData })
     }
 
+    /// Checks that all ranks give the same length. Collective.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::LengthsDiffer`], and those of [`allgather`](Self::allgather).
+    pub(crate) fn check_length(&self, own: u64) -> Result<(), Error> {
+        if self.handle().agree(own)?.is_some() {
+            return Ok(());
+        }
+        let others = self.ranks().zip(self.allgather(own)?);
+        let mut differ = others.filter(|(_, other)| *other != own);
+        differ.next().map_or(Ok(()), |(rank, other)| Err(Error::LengthsDiffer { own, rank, other }))
+    }
+
     /// Makes a shared array of which `own` is this rank's part.
     fn share_own<T: Plain>(&self, own: Exposed<T>) -> Result<Shared<T>, Error> {
         let len = own.len();
         let mine = own.block.region.key;
-        if self.handle().agree(len as u64)?.is_none() {
-            for (rank, other) in self.ranks().zip(self.allgather(len as u64)?) {
-                if other != len as u64 {
-                    return Err(Error::LengthsDiffer { own: len as u64, rank, other });
-                }
-            }
-        }
+        self.check_length(len as u64)?;
         let keys = match self.handle().agree(u64::from(mine.to_bits()))? {
             Some(_) => Keys::Same(mine),
             None => {

@@ -64,6 +64,12 @@ fn wrong_values_are_refused_by_name() {
         assert_eq!(deque.steal(Rank(9)), Err(none));
         let own = 8 << rt.rank().0;
         assert!(matches!(rt.rank_deque::<u64>(own), Err(Error::LengthsDiffer { .. })));
+        // As much memory, in other places.
+        let refused = match rt.rank() {
+            Rank(0) => rt.rank_deque::<[u64; 2]>(4).map(drop),
+            _ => rt.rank_deque::<u64>(8).map(drop),
+        };
+        assert!(matches!(refused, Err(Error::LengthsDiffer { .. })), "{refused:?}");
         assert!(matches!(rt.rank_deque::<[u64; 1 << 40]>(1 << 23), Err(Error::OutOfMemory { .. })));
         rt.barrier()
     });

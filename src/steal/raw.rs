@@ -35,6 +35,9 @@ impl RawDeque {
             )));
         }
         let capacity = capacity.next_power_of_two();
+        // Thieves compute places from these numbers.
+        runtime.check_length(capacity as u64)?;
+        runtime.check_length(item_bytes as u64)?;
         let item_words = item_bytes.div_ceil(WORD_BYTES).max(1);
         // A length that does not fit is one for which there is no memory.
         let words = item_words.saturating_mul(capacity).saturating_add(ITEMS_AT);

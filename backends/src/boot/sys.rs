@@ -35,7 +35,7 @@ pub fn poll(watched: &[Watched<'_>], limit: Duration) -> Result<Vec<bool>> {
 }
 
 /// Starts a thread. The body goes into a box, so that there is one copy of the library's code
-/// for threads.
+/// for threads. `pvas` has the same; the two crates do not use each other.
 pub fn start_thread(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>> {
     let body: Box<dyn FnOnce() + Send> = Box::new(body);
     Builder::new().name(name.to_owned()).spawn(body)

@@ -5,7 +5,7 @@
 //!  measured ─► RowWriter ─┬─► standard output   a line of fixed columns
 //!                         ├─► --csv FILE        a line
 //!                         ├─► --json FILE       a line, an element of an array
-//!                         └─► rows()            for figures and comparisons at the end
+//!                         └─► end()             for figures and comparisons at the end
 //! ```
 //!
 //! A JSON file has its closing bracket only when the benchmark has ended.

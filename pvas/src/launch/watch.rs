@@ -154,8 +154,6 @@ impl JobWatch {
         let early = || (state == RankState::Running).then_some(RankEnd::Early);
         let end = end_of(status).or_else(early);
         if let Some(superior) = &self.superior {
-            // The send fails if the superior has given up on this part; it then
-            // needs no report.
             let failure = RankFailure { rank, pid, end: end.unwrap_or(RankEnd::Early) };
             (superior.ends)(EndReport { failure, may_have_heard });
         }

@@ -112,8 +112,8 @@ fn run(system: &Started, row: &str) -> Result<f64, String> {
             said_by(job)?
         }
         Started::Acp { program, folder } => {
-            // What `acprun` gives to each process. The ports are free until both listeners
-            // are dropped.
+            // What `acprun` gives to each process. Both listeners are there until both ports
+            // are known, so the ports differ.
             let ports = [port()?, port()?];
             let ports = ports.map(|(listener, port)| (drop(listener), port).1.to_string());
             let rank = |rank: usize| {
@@ -128,7 +128,8 @@ fn run(system: &Started, row: &str) -> Result<f64, String> {
             let other = rank(1).stdout(Stdio::null()).spawn();
             let mut other = other.map_err(|error| error.to_string())?;
             let said = said_by(rank(0));
-            if said.is_err() {
+            // Then the other one waits for ever.
+            if !said.as_ref().is_ok_and(|(_, status)| status.success()) {
                 let _ = other.kill();
             }
             other.wait().map_err(|error| error.to_string())?;
