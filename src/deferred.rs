@@ -100,7 +100,7 @@
 //!
 //! # The end of the rank
 //!
-//! A rank whose `main` returns takes part in what it has begun: it ends when its collectives,
+//! After `main` has returned, a rank takes part in what it has begun: it ends when its collectives,
 //! and the operations that ULTs carry out, have ended. If `main` fails or panics, they end
 //! with [`AddrError::Ended`](crate::AddrError::Ended), in threads that wait and in functions
 //! alike, and so do those that a thread begins later.

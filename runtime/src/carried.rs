@@ -13,7 +13,7 @@
 //!
 //! # The end of the rank
 //!
-//! A rank whose `main` has ended well ends when these operations have ended. If `main` fails
+//! After `main` has ended well, the rank ends when these operations have ended. If `main` fails
 //! or panics, its ULTs are cut off, and the operations end with [`Carry::cut_off`], and so
 //! do later ones. The blocks of operations in flight are marked in their pool, by which they
 //! are found.

@@ -10,7 +10,7 @@
 //! A short message of a node is one line of a lane, so a step costs one trip of a line;
 //! a long one is copied once. Between nodes the same messages are parcels and fetches.
 //!
-//! Short values of a group whose members share a node take no message: each member writes
+//! Short values of a group on one node take no message: each member writes
 //! its value to its own row, and the others read it there (`rows`).
 //!
 //! # Deaths

@@ -1,4 +1,4 @@
-//! The rows of a group whose members share a node: each publishes short values in its own,
+//! The rows of a group on one node: each member publishes short values in its own,
 //! and reads them in those of others.
 
 use super::row_table::RowPlace;
