@@ -1,12 +1,11 @@
 //! Collectives that move the bytes of all members of a group.
 
-use super::code::{code_of, of_error};
+use super::code::{code_of, of_failure};
 use super::object::{given, list_at, live, make, refuse, room_at};
 use super::reduction::Fold;
 use super::{TSUMUGI_ERROR_LENGTH, tsumugi_group, tsumugi_request};
 use std::ffi::{c_int, c_void};
 use std::ptr;
-use tsumugi::Error;
 use tsumugi::group::{RawBlocks, RawCollective};
 
 /// Waits until every member has called it. If `request` is not NULL, does not wait, but
@@ -57,7 +56,7 @@ pub unsafe extern "C" fn tsumugi_group_broadcast(
         // SAFETY: the caller's.
         let of = unsafe { live(group) }?;
         let output = room_at(data, bytes, "data")?;
-        let call = of.0.raw_broadcast(bytes, root).map_err(of_coll)?;
+        let call = of.0.raw_broadcast(bytes, root).map_err(of_failure)?;
         // SAFETY: the caller's.
         unsafe { carry_out(call, (output, output), None, request) }
     };
@@ -87,7 +86,7 @@ pub unsafe extern "C" fn tsumugi_group_gather(
         let of = unsafe { live(group) }?;
         let input = input_at(from, bytes, "from")?;
         let output = of.at_root(root, || room_at(into, of.all_of(bytes)?, "into"))?;
-        let call = of.0.raw_gather(bytes, root).map_err(of_coll)?;
+        let call = of.0.raw_gather(bytes, root).map_err(of_failure)?;
         // SAFETY: the caller's.
         unsafe { carry_out(call, (input, output.unwrap_or(ptr::null_mut())), None, request) }
     };
@@ -122,7 +121,7 @@ pub unsafe extern "C" fn tsumugi_group_gather_v(
         let blocks = of.at_root(root, || unsafe { blocks_at(lens, places, of) })?;
         let (blocks, all) = blocks.unwrap_or(NO_BLOCKS);
         let output = room_at(into, all, "into")?;
-        let call = of.0.raw_gather_v(bytes, blocks, root).map_err(of_coll)?;
+        let call = of.0.raw_gather_v(bytes, blocks, root).map_err(of_failure)?;
         // SAFETY: the caller's.
         unsafe { carry_out(call, (input, output), None, request) }
     };
@@ -152,7 +151,7 @@ pub unsafe extern "C" fn tsumugi_group_scatter(
         let of = unsafe { live(group) }?;
         let output = room_at(into, bytes, "into")?;
         let input = of.at_root(root, || input_at(from, of.all_of(bytes)?, "from"))?;
-        let call = of.0.raw_scatter(bytes, root).map_err(of_coll)?;
+        let call = of.0.raw_scatter(bytes, root).map_err(of_failure)?;
         // SAFETY: the caller's.
         unsafe { carry_out(call, (input.unwrap_or(ptr::null()), output), None, request) }
     };
@@ -186,7 +185,7 @@ pub unsafe extern "C" fn tsumugi_group_scatter_v(
         let blocks = of.at_root(root, || unsafe { blocks_at(lens, places, of) })?;
         let (blocks, all) = blocks.unwrap_or(NO_BLOCKS);
         let input = input_at(from, all, "from")?;
-        let call = of.0.raw_scatter_v(bytes, blocks, root).map_err(of_coll)?;
+        let call = of.0.raw_scatter_v(bytes, blocks, root).map_err(of_failure)?;
         // SAFETY: the caller's.
         unsafe { carry_out(call, (input, output), None, request) }
     };
@@ -243,7 +242,7 @@ pub unsafe extern "C" fn tsumugi_group_allgather_v(
         // SAFETY: the caller's.
         let (lens, all) = unsafe { counts_at(lens, of, "lens")? };
         let output = room_at(into, all, "into")?;
-        let call = of.0.raw_allgather_v(bytes, lens).map_err(of_coll)?;
+        let call = of.0.raw_allgather_v(bytes, lens).map_err(of_failure)?;
         // SAFETY: the caller's.
         unsafe { carry_out(call, (input, output), None, request) }
     };
@@ -306,7 +305,7 @@ pub unsafe extern "C" fn tsumugi_group_alltoall_v(
             (blocks_at(from_lens, from_places, of)?, blocks_at(into_lens, into_places, of)?)
         };
         let (input, output) = (input_at(from, sent.1, "from")?, room_at(into, received.1, "into")?);
-        let call = of.0.raw_alltoall_v(sent.0, received.0).map_err(of_coll)?;
+        let call = of.0.raw_alltoall_v(sent.0, received.0).map_err(of_failure)?;
         // SAFETY: the caller's.
         unsafe { carry_out(call, (input, output), None, request) }
     };
@@ -328,18 +327,14 @@ pub(super) unsafe fn carry_out(
     // SAFETY: the caller's.
     unsafe {
         let begun = match (fold, request.is_null()) {
-            (None, true) => return call.run(input, output, None).map_err(of_coll),
-            (Some(fold), true) => return fold.run(call, input, output).map_err(of_coll),
+            (None, true) => return call.run(input, output, None).map_err(of_failure),
+            (Some(fold), true) => return fold.run(call, input, output).map_err(of_failure),
             (None, false) => call.begin(input, output, None),
             (Some(fold), false) => fold.begin(call, input, output),
         };
-        make(request, begun.map_err(of_coll)?.into());
+        make(request, begun.map_err(of_failure)?.into());
     }
     Ok(())
-}
-
-pub(super) fn of_coll(error: Error) -> c_int {
-    of_error(&error)
 }
 
 /// The bytes at `from`, which may be null if there are none.

@@ -1,7 +1,7 @@
 //! Collectives that combine the elements of all members of a group.
 
-use super::code::code_of;
-use super::collective::{bytes_of, carry_out, counts_at, input_at, of_coll};
+use super::code::{code_of, of_failure};
+use super::collective::{bytes_of, carry_out, counts_at, input_at};
 use super::object::{given, live, room_at};
 use super::reduction::Fold;
 use super::{tsumugi_group, tsumugi_reduction, tsumugi_request};
@@ -39,7 +39,7 @@ pub unsafe extern "C" fn tsumugi_group_reduce(
         // SAFETY: the caller's.
         let (of, fold) = unsafe { (live(group)?, Fold::of(by)?) };
         let elements = fold.elements(count);
-        let call = of.0.raw_reduce(elements, root).map_err(of_coll)?;
+        let call = of.0.raw_reduce(elements, root).map_err(of_failure)?;
         let bytes = bytes_of(count, elements.bytes)?;
         let output = match of.0.rank() == root || from.is_null() {
             true => room_at(into, bytes, "into")?,
@@ -177,7 +177,7 @@ pub unsafe extern "C" fn tsumugi_group_reduce_scatter_v(
         let each = fold.elements(1).bytes;
         let input = input_at(from, bytes_of(all, each)?, "from")?;
         let output = room_at(into, counts[of.0.rank() as usize] * each, "into")?;
-        let call = of.0.raw_reduce_scatter_v(fold.elements(0), counts).map_err(of_coll)?;
+        let call = of.0.raw_reduce_scatter_v(fold.elements(0), counts).map_err(of_failure)?;
         // SAFETY: the caller's.
         unsafe { carry_out(call, (input, output), Some(fold), request) }
     };
@@ -277,7 +277,7 @@ unsafe fn combine_one<T>(
     let (call, at) = (of.0.raw_allreduce(fold.elements(1)), (&raw mut value).cast());
     // SAFETY: the value is local, and the collective has ended when this returns.
     unsafe {
-        fold.run(call, at, at).map_err(of_coll)?;
+        fold.run(call, at, at).map_err(of_failure)?;
         result.write(value);
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! The global heap: memory of any rank that any rank allocates and frees.
 
-use super::code::{code_of, of_access, of_error};
+use super::code::{code_of, of_access, of_failure};
 use super::object::{Object, Places, end, given, job, live, make, refuse};
 use super::{
     TSUMUGI_ADDR_NULL, TSUMUGI_ERROR_FAILED, TSUMUGI_ERROR_LENGTH, TSUMUGI_ERROR_MEMORY,
@@ -33,7 +33,7 @@ pub unsafe extern "C" fn tsumugi_heap_create(
     let create = || {
         // SAFETY: the caller's.
         let (job, out) = unsafe { (self::job(job)?, given(out, "out")?) };
-        let pool = job.global.pool(bytes).map_err(|error| of_error(&error))?;
+        let pool = job.global.pool(bytes).map_err(of_failure)?;
         // SAFETY: the caller's.
         unsafe { make(out, tsumugi_heap(pool)) };
         Ok(())

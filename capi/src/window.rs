@@ -1,6 +1,6 @@
 //! Windows: one array of bytes on every rank, with fences and flushes.
 
-use super::code::{code_of, of_addr, of_error};
+use super::code::{code_of, of_addr, of_failure};
 use super::object::{Object, Places, bytes_at, end, given, job, live, make, refuse, room_at, tell};
 use super::{
     TSUMUGI_ATOMIC_ADD, TSUMUGI_ATOMIC_AND, TSUMUGI_ATOMIC_OR, TSUMUGI_ATOMIC_SWAP,
@@ -68,7 +68,7 @@ pub unsafe extern "C" fn tsumugi_window_create(
                 return Err(refuse(TSUMUGI_ERROR_VALUE, reason));
             }
         };
-        let window = window.map_err(|error| of_error(&error))?;
+        let window = window.map_err(of_failure)?;
         let (runtime, window) = (runtime.clone(), Arc::new(window));
         // SAFETY: the caller's.
         unsafe { make(out, tsumugi_window { runtime, window }) };
@@ -272,7 +272,7 @@ pub unsafe extern "C" fn tsumugi_window_compare_swap8(
 pub unsafe extern "C" fn tsumugi_window_fence(window: *const tsumugi_window) -> c_int {
     // SAFETY: the caller's.
     let of = unsafe { live(window) };
-    code_of(of.and_then(|of| of.window.fence().map_err(|error| of_error(&error))))
+    code_of(of.and_then(|of| of.window.fence().map_err(of_failure)))
 }
 
 /// Waits until all puts of this rank to `target` have landed. Blocks.
