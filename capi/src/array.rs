@@ -5,7 +5,7 @@
 //! elements, so an element lies on one page.
 
 use super::code::{code_of, of_array, of_failure};
-use super::object::{Object, Places, end, given, job, make, refuse};
+use super::object::{end, given, job, make, object, refuse};
 use super::parameter::{self, read};
 use super::{TSUMUGI_ERROR_LENGTH, TSUMUGI_ERROR_VALUE, tsumugi_job};
 use std::ffi::c_int;
@@ -203,14 +203,7 @@ impl tsumugi_array {
     }
 }
 
-impl Object for tsumugi_array {
-    const NAME: &'static str = "array";
-
-    fn places() -> &'static Places<Self> {
-        static PLACES: Places<tsumugi_array> = Places::new();
-        &PLACES
-    }
-}
+object!(tsumugi_array, "array");
 
 fn unit_bytes<T: Plain>(_: &GlobalArray<T>) -> usize {
     size_of::<T>()

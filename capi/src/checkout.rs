@@ -2,7 +2,7 @@
 
 use super::array::{Units, with_units};
 use super::code::{code_of, of_array, of_failure};
-use super::object::{Object, Places, end, given, live, make, refuse};
+use super::object::{end, given, live, make, object, refuse};
 use super::{TSUMUGI_ERROR_VALUE, tsumugi_array};
 use std::ffi::{c_int, c_void};
 use std::fmt;
@@ -184,14 +184,7 @@ fn lend<T: Plain>(
     Ok((keep(lent), start.cast()))
 }
 
-impl Object for tsumugi_checkout {
-    const NAME: &'static str = "checkout";
-
-    fn places() -> &'static Places<Self> {
-        static PLACES: Places<tsumugi_checkout> = Places::new();
-        &PLACES
-    }
-}
+object!(tsumugi_checkout, "checkout");
 
 impl fmt::Debug for tsumugi_checkout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

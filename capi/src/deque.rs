@@ -1,7 +1,7 @@
 //! Deques of work: each rank has one, from which all ranks steal.
 
 use super::code::{code_of, of_addr, of_failure};
-use super::object::{Object, Places, end, given, job, live, make, refuse};
+use super::object::{end, given, job, live, make, object, refuse};
 use super::{TSUMUGI_ERROR_VALUE, tsumugi_job};
 use std::ffi::{c_int, c_void};
 use tsumugi::steal::RawDeque;
@@ -163,11 +163,4 @@ pub unsafe extern "C" fn tsumugi_deque_count(
     code_of(look())
 }
 
-impl Object for tsumugi_deque {
-    const NAME: &'static str = "deque";
-
-    fn places() -> &'static Places<Self> {
-        static PLACES: Places<tsumugi_deque> = Places::new();
-        &PLACES
-    }
-}
+object!(tsumugi_deque, "deque");

@@ -1,7 +1,7 @@
 //! Groups of ranks, on which collectives are called.
 
 use super::code::{code_of, of_failure};
-use super::object::{Object, Places, end, given, job, live, make, refuse};
+use super::object::{end, given, job, live, make, object, refuse};
 use super::{TSUMUGI_ERROR_RANK, TSUMUGI_ERROR_VALUE, tsumugi_job};
 use std::ffi::c_int;
 use std::ptr;
@@ -164,11 +164,4 @@ pub unsafe extern "C" fn tsumugi_group_translate(
     code_of(translate())
 }
 
-impl Object for tsumugi_group {
-    const NAME: &'static str = "group";
-
-    fn places() -> &'static Places<Self> {
-        static PLACES: Places<tsumugi_group> = Places::new();
-        &PLACES
-    }
-}
+object!(tsumugi_group, "group");

@@ -1,7 +1,7 @@
 //! The global heap: memory of any rank that any rank allocates and frees.
 
 use super::code::{code_of, of_access, of_failure};
-use super::object::{Object, Places, end, given, job, live, make, refuse};
+use super::object::{end, given, job, live, make, object, refuse};
 use super::{
     TSUMUGI_ADDR_NULL, TSUMUGI_ERROR_FAILED, TSUMUGI_ERROR_LENGTH, TSUMUGI_ERROR_MEMORY,
     TSUMUGI_ERROR_RANK, TSUMUGI_ERROR_VALUE, remember, tsumugi_addr, tsumugi_job,
@@ -159,14 +159,7 @@ impl tsumugi_heap {
     }
 }
 
-impl Object for tsumugi_heap {
-    const NAME: &'static str = "heap";
-
-    fn places() -> &'static Places<Self> {
-        static PLACES: Places<tsumugi_heap> = Places::new();
-        &PLACES
-    }
-}
+object!(tsumugi_heap, "heap");
 
 fn of_heap(error: HeapError) -> c_int {
     let code = match error {

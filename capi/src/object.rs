@@ -29,6 +29,21 @@ pub(super) trait Object: Sized + 'static {
     fn places() -> &'static Places<Self>;
 }
 
+/// Makes a type an [`Object`] of a name.
+macro_rules! object {
+    ($type:ident, $name:literal) => {
+        impl $crate::object::Object for $type {
+            const NAME: &'static str = $name;
+
+            fn places() -> &'static $crate::object::Places<Self> {
+                static PLACES: $crate::object::Places<$type> = $crate::object::Places::new();
+                &PLACES
+            }
+        }
+    };
+}
+pub(super) use object;
+
 /// The memory of an object. A handle is the address of the first member.
 #[repr(C)]
 struct Place<T> {
@@ -229,15 +244,7 @@ mod tests {
 
     struct Thing(Arc<u32>);
 
-    static THINGS: Places<Thing> = Places::new();
-
-    impl Object for Thing {
-        const NAME: &'static str = "thing";
-
-        fn places() -> &'static Places<Self> {
-            &THINGS
-        }
-    }
+    object!(Thing, "thing");
 
     #[test]
     fn an_ended_handle_is_refused_by_name() {

@@ -4,7 +4,7 @@
 //! guards of a rank are alike, so an unlock takes any of them.
 
 use super::code::{code_of, of_addr, of_failure};
-use super::object::{Object, Places, end, given, job, live, make, refuse};
+use super::object::{end, given, job, live, make, object, refuse};
 use super::{TSUMUGI_ERROR_BUSY, TSUMUGI_ERROR_NOT_LOCKED, TSUMUGI_ERROR_TIMED_OUT};
 use super::{TSUMUGI_ERROR_VALUE, tsumugi_job};
 use std::ffi::c_int;
@@ -212,14 +212,7 @@ impl tsumugi_rank_lock {
     }
 }
 
-impl Object for tsumugi_rank_lock {
-    const NAME: &'static str = "lock";
-
-    fn places() -> &'static Places<Self> {
-        static PLACES: Places<tsumugi_rank_lock> = Places::new();
-        &PLACES
-    }
-}
+object!(tsumugi_rank_lock, "lock");
 
 impl fmt::Debug for tsumugi_rank_lock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -3,7 +3,7 @@
 
 use super::code::{code_of, of_failure, of_message};
 use super::comm::{source_of, tags_of, tell_received};
-use super::object::{Object, Places, end, given, list_at, live, make, null, refuse, tell};
+use super::object::{end, given, list_at, live, make, null, object, refuse, tell};
 use super::{TSUMUGI_ERROR_NULL, TSUMUGI_ERROR_VALUE, tsumugi_comm, tsumugi_received};
 use std::any::Any;
 use std::ffi::{c_int, c_void};
@@ -339,14 +339,7 @@ impl From<StartedCollective> for tsumugi_request {
     }
 }
 
-impl Object for tsumugi_request {
-    const NAME: &'static str = "request";
-
-    fn places() -> &'static Places<Self> {
-        static PLACES: Places<tsumugi_request> = Places::new();
-        &PLACES
-    }
-}
+object!(tsumugi_request, "request");
 
 impl std::fmt::Debug for tsumugi_request {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

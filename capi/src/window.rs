@@ -1,7 +1,7 @@
 //! Windows: one array of bytes on every rank, with fences and flushes.
 
 use super::code::{code_of, of_addr, of_failure};
-use super::object::{Object, Places, bytes_at, end, given, job, live, make, refuse, room_at, tell};
+use super::object::{bytes_at, end, given, job, live, make, object, refuse, room_at, tell};
 use super::{
     TSUMUGI_ATOMIC_ADD, TSUMUGI_ATOMIC_AND, TSUMUGI_ATOMIC_OR, TSUMUGI_ATOMIC_SWAP,
     TSUMUGI_ATOMIC_XOR, TSUMUGI_ERROR_VALUE, tsumugi_job,
@@ -367,11 +367,4 @@ impl tsumugi_window {
     }
 }
 
-impl Object for tsumugi_window {
-    const NAME: &'static str = "window";
-
-    fn places() -> &'static Places<Self> {
-        static PLACES: Places<tsumugi_window> = Places::new();
-        &PLACES
-    }
-}
+object!(tsumugi_window, "window");
