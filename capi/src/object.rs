@@ -11,7 +11,7 @@
 //! Progress: `live` is wait-free. `make` and `end` take a lock for a few
 //! instructions; `make` allocates until 64 objects of its type have ended.
 
-use super::{TSUMUGI_ERROR_ENDED, TSUMUGI_ERROR_NULL, remember, tsumugi_job};
+use super::{TSUMUGI_ERROR_ENDED, TSUMUGI_ERROR_LENGTH, TSUMUGI_ERROR_NULL, remember, tsumugi_job};
 use std::collections::VecDeque;
 use std::ffi::{c_int, c_void};
 use std::fmt::Display;
@@ -197,6 +197,15 @@ pub(super) fn room_at(into: *mut c_void, bytes: usize, name: &str) -> Result<*mu
         (true, _) => Err(null(name)),
         _ => Ok(into.cast()),
     }
+}
+
+/// The bytes of `count` pieces of `each` bytes.
+pub(super) fn bytes_of(count: usize, each: usize) -> Result<usize, c_int> {
+    let bytes = count.checked_mul(each).filter(|bytes| isize::try_from(*bytes).is_ok());
+    bytes.ok_or_else(|| {
+        let reason = format_args!("{count} times {each} bytes exceed an address space");
+        refuse(TSUMUGI_ERROR_LENGTH, reason)
+    })
 }
 
 /// Writes a result, unless its place is null.
