@@ -53,22 +53,19 @@ pub unsafe extern "C" fn tsumugi_window_create(
         // SAFETY: the caller's.
         let (job, out) = unsafe { (self::job(job)?, given(out, "out")?) };
         let runtime = &job.runtime;
-        let window = match design {
-            TSUMUGI_WINDOW_DEFAULT => runtime.window(bytes),
-            TSUMUGI_WINDOW_EACH => WindowOptions::new().design(Design::Each).create(runtime, bytes),
-            TSUMUGI_WINDOW_TREE => WindowOptions::new().design(Design::Tree).create(runtime, bytes),
-            TSUMUGI_WINDOW_GLOBAL => {
-                WindowOptions::new().design(Design::Global).create(runtime, bytes)
-            }
-            TSUMUGI_WINDOW_TWO_LEVEL => {
-                WindowOptions::new().design(Design::TwoLevel).create(runtime, bytes)
-            }
+        let options = WindowOptions::new();
+        let options = match design {
+            TSUMUGI_WINDOW_DEFAULT => options,
+            TSUMUGI_WINDOW_EACH => options.design(Design::Each),
+            TSUMUGI_WINDOW_TREE => options.design(Design::Tree),
+            TSUMUGI_WINDOW_GLOBAL => options.design(Design::Global),
+            TSUMUGI_WINDOW_TWO_LEVEL => options.design(Design::TwoLevel),
             _ => {
                 let reason = format_args!("{design} is no design of a window");
                 return Err(refuse(TSUMUGI_ERROR_VALUE, reason));
             }
         };
-        let window = window.map_err(of_failure)?;
+        let window = options.create(runtime, bytes).map_err(of_failure)?;
         let (runtime, window) = (runtime.clone(), Arc::new(window));
         // SAFETY: the caller's.
         unsafe { make(out, tsumugi_window { runtime, window }) };
