@@ -205,6 +205,11 @@ fn counts_do_not_wrap() {
             let refused = world.scatter_v(&[], &counts, &mut [0u8; 8], 0);
             assert!(matches!(refused, Err(Error::Coll(CollError::WrongLength { .. }))));
         }
+        // Values without bytes: a slice may have as many as a number can count.
+        let empty = [[0u8; 0]; usize::MAX];
+        let is_refused = |result| matches!(result, Err(Error::Coll(CollError::WrongLength { .. })));
+        assert!(is_refused(world.allgather(&empty).map(drop)));
+        assert!(rt.rank().0 != 0 || is_refused(world.gather(&empty, 0).map(drop)));
         let values = world.ops().alltoall_v(vec![0u8; 0], vec![0u8; 0], &counts, &counts);
         assert!(matches!(values.wait(), Err(Error::Coll(CollError::WrongLength { .. }))));
         world.barrier()
