@@ -25,8 +25,7 @@ pub fn compare(figure: &str, args: impl Iterator<Item = String>) -> ExitCode {
         print!("{}", elsewhere(name));
     }
     let peers = peers.iter().flat_map(|peer| ["--peer", peer]);
-    let error =
-        Command::new(command(&root)).args(["bench", figure]).args(peers).args(args).exec();
+    let error = Command::new(command(&root)).args(["bench", figure]).args(peers).args(args).exec();
     eprintln!("compare: cannot run {}: {error}", command(&root).display());
     ExitCode::FAILURE
 }

@@ -28,6 +28,7 @@ mod row_table;
 mod service;
 mod rows;
 mod group;
+mod row_turn;
 mod exchange;
 mod run;
 mod split;

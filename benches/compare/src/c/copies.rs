@@ -69,8 +69,7 @@ fn ours(root: &Path) -> Result<Started, String> {
 fn acp(root: &Path, folder: &Path) -> Result<Started, String> {
     // The two libraries use each other, and the program only one.
     let found = format!("-L{}", folder.display());
-    let library =
-        [&found, "-Wl,--no-as-needed", "-lacpml", "-lacpbl_udp"].map(str::to_owned);
+    let library = [&found, "-Wl,--no-as-needed", "-lacpml", "-lacpbl_udp"].map(str::to_owned);
     let program = compile(root, "copies_acp", &folder.join("../include"), &library)?;
     Ok(Started::Acp { program, folder: folder.to_owned() })
 }

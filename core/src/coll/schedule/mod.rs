@@ -51,4 +51,5 @@ pub use plan::{
     AllgatherDesign, AllreduceDesign, BroadcastDesign, CollMember, CollPlan, Elements,
     SCRATCH_ALIGN,
 };
+pub use published::Published;
 pub use step::{BufferSpan, CollBuffer, CollStep, CombineOrder};

@@ -133,6 +133,14 @@ impl CollPlan {
         self.stages.iter().filter(is_one).count() as u64
     }
 
+    /// The plan's only stage, if that goes through the rows of the group.
+    pub fn as_published(&self) -> Option<&Published> {
+        match self.stages.as_slice() {
+            [Stage { algorithm: Algorithm::Published(published), .. }] => Some(published),
+            _ => None,
+        }
+    }
+
     /// The number of stages.
     pub(super) fn stages(&self) -> usize {
         self.stages.len()

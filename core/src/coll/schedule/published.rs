@@ -56,7 +56,9 @@ impl Published {
         1
     }
 
-    pub(super) fn step(&self, tables: &CollTables<'_>, index: u32) -> Option<CollStep> {
+    /// The step number `index` of this member. `None`: there are no more.
+    #[inline]
+    pub fn step(&self, tables: &CollTables<'_>, index: u32) -> Option<CollStep> {
         let (first, end) = self.from;
         let count = end - first;
         if index == 0 {

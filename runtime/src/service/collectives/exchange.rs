@@ -2,12 +2,12 @@
 
 use super::buffers::{CollBuffers, Combine};
 use super::group::GroupHandle;
+use super::row_turn::RowTurn;
 use super::service::lost_error;
 use crate::error::{Error, MessageError};
 use crate::service::messages::{Source, Tags, Under, pattern};
-use std::slice;
 use tsumugi_core::coll::CollError;
-use tsumugi_core::coll::row::{CellRow, RowMemory, RowSeat, RowWait};
+use tsumugi_core::coll::row::RowWait;
 use tsumugi_core::coll::schedule::{BufferSpan, CollPlan, CollStep, CollTables, Collective};
 use tsumugi_core::mem::{AddrError, Rank};
 use tsumugi_core::msg::Label;
@@ -19,8 +19,7 @@ pub(super) struct Exchange {
     tag: u32,
     under: heapless::Vec<Transfer, TRANSFERS_MAX>,
     error: Option<Error>,
-    /// The number of the collective in the group's rows that is next or under way.
-    number: u64,
+    turn: RowTurn,
     /// A step that waits for another member, and for which of its counts.
     held: Option<(CollStep, RowWait)>,
     /// A wait for which this rank asks to be woken.
@@ -40,16 +39,16 @@ impl Exchange {
     /// A collective of the group, which begins after all that began before.
     #[inline]
     pub(super) fn new(plan: CollPlan, group: &GroupHandle) -> Self {
-        let turns = plan.row_turns();
-        let number = group.rows().map_or(0, |rows| rows.seat().take_numbers(turns));
+        let turn = RowTurn::new(group, plan.row_turns());
         let (machine, tag, under) = (Collective::new(plan), group.next(), heapless::Vec::new());
-        Self { machine, tag, under, error: None, number, held: None, watched: None }
+        Self { machine, tag, under, error: None, turn, held: None, watched: None }
     }
 
     /// No collective.
     pub(super) fn idle() -> Self {
         let (machine, under) = (Collective::new(CollPlan::default()), heapless::Vec::new());
-        Self { machine, tag: 0, under, error: None, number: 0, held: None, watched: None }
+        let turn = RowTurn::default();
+        Self { machine, tag: 0, under, error: None, turn, held: None, watched: None }
     }
 
     /// Carries out all steps that there are.
@@ -88,7 +87,7 @@ impl Exchange {
                 }
                 CollStep::Enter { .. } | CollStep::Take { .. } | CollStep::Leave { .. } => {
                     // SAFETY: the caller's promise.
-                    if let Err(wait) = unsafe { self.in_row(group, step, buffers, combine) } {
+                    if let Err(wait) = unsafe { self.turn.step(group, step, buffers, combine) } {
                         self.held = Some((step, wait));
                         break;
                     }
@@ -96,73 +95,6 @@ impl Exchange {
                 }
             }
         }
-    }
-
-    /// Carries out a step in the rows of the group.
-    ///
-    /// # Errors
-    ///
-    /// Another member has to do something first.
-    ///
-    /// # Safety
-    ///
-    /// That of [`post`](Self::post).
-    unsafe fn in_row(
-        &mut self,
-        group: &GroupHandle,
-        step: CollStep,
-        buffers: &CollBuffers,
-        combine: Combine<'_>,
-    ) -> Result<(), RowWait> {
-        let rows = group.rows().expect("a plan with rows is for a group that has them");
-        let (seat, memory, number) = (rows.seat(), rows.memory(), self.number);
-        match step {
-            CollStep::Enter { from } => {
-                let value = from.map(|from| match from.len {
-                    0 => &[][..],
-                    // SAFETY: the caller's promise.
-                    len => unsafe { slice::from_raw_parts(buffers.source(from), len) },
-                });
-                seat.try_enter(&memory, number, value)?;
-            }
-            CollStep::Take { member, at, value_bytes, into, combined } => {
-                let mut value = Value([0; CellRow::VALUE_BYTES]);
-                let len = match (combined, into.len) {
-                    (_, 0) => seat.try_take(&memory, number, member, at, &mut [])?,
-                    (None, len) => {
-                        let to = buffers.target(into);
-                        // SAFETY: the caller's promise.
-                        let to = unsafe { slice::from_raw_parts_mut(to, len) };
-                        seat.try_take(&memory, number, member, at, to)?
-                    }
-                    (Some(order), len) => {
-                        let value = &mut value.0[..len];
-                        let sent = seat.try_take(&memory, number, member, at, value)?;
-                        if value_bytes.is_none_or(|expected| expected == sent) {
-                            let combine = combine.expect("a reduction has an operation");
-                            let leaves = LeaveOnPanic { seat, memory: &memory, number };
-                            combine(value.as_ptr(), buffers.target(into), len, order);
-                            std::mem::forget(leaves);
-                        }
-                        sent
-                    }
-                };
-                if let Some(expected) = value_bytes.filter(|expected| *expected != len) {
-                    let rank = group.rank_of(member);
-                    let error = CollError::LengthsDiffer { rank, bytes: len, expected };
-                    self.error.get_or_insert(Error::Coll(error));
-                }
-            }
-            CollStep::Leave { has_read_all } => {
-                seat.leave(&memory, number, has_read_all);
-                self.number += 1;
-            }
-            CollStep::Copy { .. }
-            | CollStep::Combine { .. }
-            | CollStep::Send { .. }
-            | CollStep::Receive { .. } => unreachable!("{step:?} is not a step in a row"),
-        }
-        Ok(())
     }
 
     /// # Safety
@@ -280,11 +212,8 @@ impl Exchange {
         }
     }
 
-    /// For what a caller waits, in a report: the collective, and the rank of the message.
     fn reason(&self, group: &GroupHandle, member: u32) -> Reason {
-        let group_number = group.report_number().map_or(0, |number| u64::from(number) << 32);
-        let wanted = u64::from(group.rank_of(member).0) + 1;
-        Reason { what: self.machine.name(), at: group_number | u64::from(self.tag), wanted }
+        group.reason(self.machine.name(), self.tag, member)
     }
 
     /// For what the collective waits, in a report, if it waits for another member.
@@ -349,30 +278,14 @@ impl Exchange {
 
     /// The result, once it is there.
     pub(super) fn poll_done(&mut self) -> Option<Result<(), Error>> {
-        Some(match (self.machine.poll_done()?, self.error.take()) {
+        let done = self.machine.poll_done()?;
+        Some(match (done, self.error.take().or(self.turn.take_error())) {
             (Err(rank), None) => Err(lost_error(rank)),
             (_, Some(error)) => Err(error),
             (Ok(()), None) => Ok(()),
         })
     }
 }
-
-/// Ends a collective whose operation panics: the other members have this rank's value.
-struct LeaveOnPanic<'g, M: RowMemory> {
-    seat: &'g RowSeat,
-    memory: &'g M,
-    number: u64,
-}
-
-impl<M: RowMemory> Drop for LeaveOnPanic<'_, M> {
-    fn drop(&mut self) {
-        self.seat.leave(self.memory, self.number, false);
-    }
-}
-
-/// A value that is combined, at an address for elements of any type.
-#[repr(align(64))]
-struct Value([u8; CellRow::VALUE_BYTES]);
 
 /// Messages of a round: children of a binomial tree, of which one at the root may be in
 /// two parts.

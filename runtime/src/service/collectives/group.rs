@@ -11,6 +11,7 @@ use tsumugi_core::coll::CollError;
 use tsumugi_core::coll::schedule::{Block, CollMember, CollTables, NodeView, RootView};
 use tsumugi_core::mem::Rank;
 use tsumugi_core::sync::{AtomicU32, Ordering};
+use tsumugi_core::wait::Reason;
 
 /// A group of ranks. Cheap to clone.
 #[derive(Clone)]
@@ -185,9 +186,12 @@ impl GroupHandle {
         self.0.context
     }
 
-    /// The number of the group in reports; `None`: the group of all ranks.
-    pub(super) fn report_number(&self) -> Option<u16> {
-        (self.0.context != WORLD).then_some(self.0.context)
+    /// For what the collective `name` with the number `number` waits, in a report: a member,
+    /// and the number of the group, 0 for that of all ranks.
+    pub(super) fn reason(&self, name: &'static str, number: u32, member: u32) -> Reason {
+        let group = if self.0.context == WORLD { 0 } else { u64::from(self.0.context) << 32 };
+        let wanted = u64::from(self.rank_of(member).0) + 1;
+        Reason { what: name, at: group | u64::from(number), wanted }
     }
 
     /// The number of a collective that begins: the same at all members, because all

@@ -3,6 +3,7 @@
 use super::buffers::{CollBuffers, CollScratch, Combine};
 use super::exchange::Exchange;
 use super::group::GroupHandle;
+use super::row_turn::RowTurn;
 use crate::error::Error;
 use tsumugi_core::coll::schedule::{CollPlan, CollTables, CollThresholds, CombineOrder, Elements};
 
@@ -20,14 +21,20 @@ impl GroupHandle {
     /// they are not otherwise used until this returns.
     pub unsafe fn run(
         &self,
-        plan: CollPlan,
+        plan: &CollPlan,
         tables: &CollTables<'_>,
         buffers: &CollBuffers,
         combine: Combine<'_>,
     ) -> Result<(), Error> {
         tsumugi_ult::assert_may_block("collective");
         self.service().check()?;
-        let mut exchange = Exchange::new(plan, self);
+        if let Some(published) = plan.as_published() {
+            let (turn, tag) = (RowTurn::new(self, 1), self.next());
+            let reason = |member| self.reason(plan.name(), tag, member);
+            // SAFETY: the caller's promise.
+            return unsafe { turn.run(self, published, tables, buffers, combine, reason) };
+        }
+        let mut exchange = Exchange::new(plan.clone(), self);
         loop {
             // SAFETY: the caller's promise.
             unsafe { exchange.post(self, tables, buffers, combine) };
@@ -49,7 +56,7 @@ impl GroupHandle {
     /// That of [`run`](Self::run), without the scratch buffer.
     pub unsafe fn run_with_scratch(
         &self,
-        plan: CollPlan,
+        plan: &CollPlan,
         tables: &CollTables<'_>,
         input: *const u8,
         output: *mut u8,
@@ -98,7 +105,7 @@ impl GroupHandle {
             };
         };
         // SAFETY: local variables, of the sizes of the plan.
-        unsafe { self.run(plan, &self.tables(), &buffers, Some(&combine)) }?;
+        unsafe { self.run(&plan, &self.tables(), &buffers, Some(&combine)) }?;
         Ok(result)
     }
 }
