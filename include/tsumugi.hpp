@@ -548,11 +548,12 @@ public:
     {
         static_assert(std::is_arithmetic_v<T>, "other types have operations of the program");
     }
-    // `commutes`: values may be combined in any order.
+    // `commutes`: values may be combined in any order. An empty function is an error.
     explicit reduction(std::function<T(const T &lower, const T &higher)> function,
                        bool commutes = false)
         : function_(std::move(function)), commutes_(commutes)
     {
+        if (!function_) throw error(TSUMUGI_ERROR_NULL, "function is empty");
     }
 
 private:

@@ -118,6 +118,49 @@ fn groups_share_few_rows() {
     .unwrap();
 }
 
+/// A root that waits for one member after the other asks each to wake it. The row then goes to
+/// a group which that root is not in.
+#[test]
+fn a_row_goes_on_without_the_watchers_of_its_former_group() {
+    run_ranks(4, |rt| {
+        let (world, me) = (rt.world(), rt.rank().0);
+        let all = world.duplicate()?;
+        let take = |count: u64| {
+            (0..count).try_for_each(|_| {
+                let mut value = [0u64];
+                all.broadcast(&mut value, 3)?;
+                assert_eq!(value, [7]);
+                Ok::<_, Error>(())
+            })
+        };
+        // The root can be four broadcasts ahead: it waits for member 0 first.
+        let begin = |_| all.ops().broadcast(vec![7u64], 3).try_begin().expect("room");
+        let begun: Vec<_> = (0..if me == 3 { 6 } else { 0 }).map(begin).collect();
+        for member in 0..3 {
+            world.barrier()?;
+            if me == member {
+                take(4)?;
+            }
+            world.barrier()?;
+            begun.iter().for_each(|one| _ = matches!(one, Status::Pending(one) if one.is_done()));
+        }
+        if me != 3 {
+            take(2)?;
+        }
+        begun.into_iter().try_for_each(|one| one.wait().map(drop))?;
+        drop(all);
+        world.barrier()?;
+        let pair = world.split(Some(me / 2), 0)?.expect("a color");
+        for _ in 0..10 {
+            let mut values = [1u64];
+            pair.allreduce(&mut values, Sum)?;
+            assert_eq!(values, [2]);
+        }
+        world.barrier()
+    })
+    .unwrap();
+}
+
 /// Collectives that were begun, and one that the caller waits for, end in the order of
 /// their calls.
 #[test]
@@ -162,6 +205,11 @@ fn counts_do_not_wrap() {
             let refused = world.scatter_v(&[], &counts, &mut [0u8; 8], 0);
             assert!(matches!(refused, Err(Error::Coll(CollError::WrongLength { .. }))));
         }
+        // Values without bytes: a slice may have as many as a number can count.
+        let empty = [[0u8; 0]; usize::MAX];
+        let is_refused = |result| matches!(result, Err(Error::Coll(CollError::WrongLength { .. })));
+        assert!(is_refused(world.allgather(&empty).map(drop)));
+        assert!(rt.rank().0 != 0 || is_refused(world.gather(&empty, 0).map(drop)));
         let values = world.ops().alltoall_v(vec![0u8; 0], vec![0u8; 0], &counts, &counts);
         assert!(matches!(values.wait(), Err(Error::Coll(CollError::WrongLength { .. }))));
         world.barrier()

@@ -197,19 +197,16 @@ unsafe fn change<T: Word>(
     old: *mut T,
 ) -> c_int {
     // The addition has a path of its own: with the kind known, it is one instruction.
-    if what == TSUMUGI_ATOMIC_ADD
-        // SAFETY: the caller's.
-        && let Some(job) = unsafe { job.as_ref() }
-        && let Some(done) = job.word(at, Op::atomic(Kind::FetchAdd, UNKNOWN, operand))
-    {
-        // SAFETY: the caller's.
-        return unsafe { job.changed(done, old) };
-    }
     // SAFETY: the caller's.
-    unsafe { change_by(job, what, at, operand, old) }
+    unsafe {
+        match what {
+            TSUMUGI_ATOMIC_ADD => change_kind(job, Kind::FetchAdd, at, operand, old),
+            _ => change_by(job, what, at, operand, old),
+        }
+    }
 }
 
-/// Carries out an atomic operation of any kind, or one that is not at hand.
+/// Carries out an atomic operation of any kind.
 ///
 /// # Safety
 ///
@@ -223,6 +220,23 @@ unsafe fn change_by<T: Word>(
     old: *mut T,
 ) -> c_int {
     let Some(kind) = kind_of(what) else { return TSUMUGI_ERROR_FLAGS };
+    // SAFETY: the caller's.
+    unsafe { change_kind(job, kind, at, operand, old) }
+}
+
+/// Carries out an atomic operation of a kind.
+///
+/// # Safety
+///
+/// `job` is a live job or NULL; `old` is NULL or valid for a write.
+#[inline(always)]
+unsafe fn change_kind<T: Word>(
+    job: *const tsumugi_job,
+    kind: Kind,
+    at: tsumugi_addr,
+    operand: T,
+    old: *mut T,
+) -> c_int {
     // SAFETY: the caller's.
     if let Some(job) = unsafe { job.as_ref() }
         && let Some(done) = job.word(at, Op::atomic(kind, UNKNOWN, operand))

@@ -1,6 +1,6 @@
 //! Active messages: functions of other ranks, called by number.
 
-use super::code::{code_of, of_error};
+use super::code::{code_of, of_failure};
 use super::object::{bytes_at, job, null, refuse, room_at, tell};
 use super::parameter::Word;
 use super::{TSUMUGI_ERROR_TRUNCATED, tsumugi_job};
@@ -144,7 +144,7 @@ pub unsafe extern "C" fn tsumugi_call_within(
             u64::MAX => runtime.call(to, number, message),
             ns => runtime.call_timeout(to, number, message, Duration::from_nanos(ns)),
         };
-        let got = got.map_err(|error| of_error(&error))?;
+        let got = got.map_err(of_failure)?;
         // SAFETY: the caller's; an answer is a vector of its own.
         unsafe {
             answer.copy_from_nonoverlapping(got.as_ptr(), got.len().min(room));
@@ -182,7 +182,7 @@ pub unsafe extern "C" fn tsumugi_cast(
     let cast = || {
         // SAFETY: the caller's.
         let (job, message) = unsafe { (self::job(job)?, bytes_at(from, bytes, "from")?) };
-        job.runtime.cast(Rank(to), number, message).map_err(|error| of_error(&error))
+        job.runtime.cast(Rank(to), number, message).map_err(of_failure)
     };
     code_of(cast())
 }

@@ -4,8 +4,8 @@
 //! largest of the words of 8, 4, 2 and 1 bytes that divides the element. A page has whole
 //! elements, so an element lies on one page.
 
-use super::code::{code_of, of_array, of_error};
-use super::object::{Object, Places, end, given, job, make, refuse};
+use super::code::{code_of, of_array, of_failure};
+use super::object::{end, given, job, make, object, refuse};
 use super::parameter::{self, read};
 use super::{TSUMUGI_ERROR_LENGTH, TSUMUGI_ERROR_VALUE, tsumugi_job};
 use std::ffi::c_int;
@@ -182,7 +182,7 @@ impl tsumugi_array {
         // The shape of the pages is what else can be wrong.
         let units = units.map_err(|error| match error {
             Error::Other(error) => refuse(TSUMUGI_ERROR_VALUE, error),
-            error => of_error(&error),
+            error => of_failure(error),
         })?;
         Ok(Self { units, len: of.len, element_bytes: of.element_bytes })
     }
@@ -203,14 +203,7 @@ impl tsumugi_array {
     }
 }
 
-impl Object for tsumugi_array {
-    const NAME: &'static str = "array";
-
-    fn places() -> &'static Places<Self> {
-        static PLACES: Places<tsumugi_array> = Places::new();
-        &PLACES
-    }
-}
+object!(tsumugi_array, "array");
 
 fn unit_bytes<T: Plain>(_: &GlobalArray<T>) -> usize {
     size_of::<T>()

@@ -28,14 +28,10 @@ pub unsafe extern "C" fn tsumugi_array_atomic4(
     operand: u32,
     old: *mut u32,
 ) -> c_int {
-    let change = || {
-        // SAFETY: the caller's.
-        let was = change(unsafe { live(array)?.fours() }?, what, index, operand)?;
-        // SAFETY: the caller's.
-        unsafe { tell(old, was) };
-        Ok(())
-    };
-    code_of(change())
+    // SAFETY: the caller's.
+    unsafe {
+        on_units(array, tsumugi_array::fours, old, |units| change(units, what, index, operand))
+    }
 }
 
 /// Does the same as `tsumugi_array_atomic4` on an element of 8 bytes.
@@ -51,14 +47,10 @@ pub unsafe extern "C" fn tsumugi_array_atomic8(
     operand: u64,
     old: *mut u64,
 ) -> c_int {
-    let change = || {
-        // SAFETY: the caller's.
-        let was = change(unsafe { live(array)?.eights() }?, what, index, operand)?;
-        // SAFETY: the caller's.
-        unsafe { tell(old, was) };
-        Ok(())
-    };
-    code_of(change())
+    // SAFETY: the caller's.
+    unsafe {
+        on_units(array, tsumugi_array::eights, old, |units| change(units, what, index, operand))
+    }
 }
 
 /// Stores `desired` in an element of 4 bytes if it is `expected`, and writes the old value
@@ -77,15 +69,12 @@ pub unsafe extern "C" fn tsumugi_array_compare_swap4(
     desired: u32,
     old: *mut u32,
 ) -> c_int {
-    let swap = || {
-        // SAFETY: the caller's.
-        let units = unsafe { live(array)?.fours() }?;
-        let was = units.compare_swap(index, expected, desired).map_err(of_array)?;
-        // SAFETY: the caller's.
-        unsafe { tell(old, was) };
-        Ok(())
-    };
-    code_of(swap())
+    // SAFETY: the caller's.
+    unsafe {
+        on_units(array, tsumugi_array::fours, old, |units| {
+            units.compare_swap(index, expected, desired).map_err(of_array)
+        })
+    }
 }
 
 /// Does the same as `tsumugi_array_compare_swap4` on an element of 8 bytes.
@@ -101,15 +90,12 @@ pub unsafe extern "C" fn tsumugi_array_compare_swap8(
     desired: u64,
     old: *mut u64,
 ) -> c_int {
-    let swap = || {
-        // SAFETY: the caller's.
-        let units = unsafe { live(array)?.eights() }?;
-        let was = units.compare_swap(index, expected, desired).map_err(of_array)?;
-        // SAFETY: the caller's.
-        unsafe { tell(old, was) };
-        Ok(())
-    };
-    code_of(swap())
+    // SAFETY: the caller's.
+    unsafe {
+        on_units(array, tsumugi_array::eights, old, |units| {
+            units.compare_swap(index, expected, desired).map_err(of_array)
+        })
+    }
 }
 
 impl tsumugi_array {
@@ -132,6 +118,27 @@ impl tsumugi_array {
         let reason = format_args!("the elements have {own} bytes, and the operation {bytes}");
         refuse(TSUMUGI_ERROR_VALUE, reason)
     }
+}
+
+/// Carries out an operation on the units of an array, and writes the old value to `old`.
+///
+/// # Safety
+///
+/// `array` is null or an array; `old` is null or valid for a write.
+unsafe fn on_units<T: Word>(
+    array: *const tsumugi_array,
+    units: impl FnOnce(&tsumugi_array) -> Result<&GlobalArray<T>, c_int>,
+    old: *mut T,
+    operation: impl FnOnce(&GlobalArray<T>) -> Result<T, c_int>,
+) -> c_int {
+    let run = || {
+        // SAFETY: the caller's.
+        let was = operation(units(unsafe { live(array) }?)?)?;
+        // SAFETY: the caller's.
+        unsafe { tell(old, was) };
+        Ok(())
+    };
+    code_of(run())
 }
 
 fn change<T: Word>(

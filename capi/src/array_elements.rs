@@ -3,8 +3,8 @@
 
 use super::array::with_units;
 use super::code::{code_of, of_array};
-use super::object::{bytes_at, list_at, live, refuse, room_at};
-use super::{TSUMUGI_ERROR_LENGTH, tsumugi_array};
+use super::object::{bytes_at, bytes_of, list_at, live, room_at};
+use super::tsumugi_array;
 use std::ffi::{c_int, c_void};
 use std::slice;
 use tsumugi::{GlobalArray, Plain};
@@ -119,11 +119,7 @@ impl tsumugi_array {
     /// The bytes of the elements of a list, which the array has.
     fn bytes_of(&self, indices: &[usize]) -> Result<usize, c_int> {
         indices.iter().try_for_each(|index| self.range(*index, 1).map(drop))?;
-        let (_, each) = self.range(0, 1)?;
-        indices.len().checked_mul(each).ok_or_else(|| {
-            let reason = format_args!("{} elements exceed an address space", indices.len());
-            refuse(TSUMUGI_ERROR_LENGTH, reason)
-        })
+        bytes_of(indices.len(), self.element_bytes)
     }
 
     /// Reads elements to `into`.

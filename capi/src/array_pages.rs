@@ -1,7 +1,7 @@
 //! The pages of an array, and the ranks that own them.
 
 use super::array::with_units;
-use super::code::{code_of, of_array, of_error};
+use super::code::{code_of, of_array, of_failure};
 use super::object::{given, live, tell};
 use super::tsumugi_array;
 use std::ffi::c_int;
@@ -76,7 +76,7 @@ pub unsafe extern "C" fn tsumugi_array_return_home(array: *const tsumugi_array) 
         // SAFETY: the caller's.
         let of = unsafe { live(array) }?;
         let moved = with_units!(&of.units, |array| array.return_home());
-        moved.map(drop).map_err(|error| of_error(&error))
+        moved.map(drop).map_err(of_failure)
     };
     code_of(bring())
 }

@@ -1,8 +1,8 @@
 //! Checkouts of an array: copies of elements that a rank works on as plain memory.
 
 use super::array::{Units, with_units};
-use super::code::{code_of, of_array, of_error};
-use super::object::{Object, Places, end, given, live, make, refuse};
+use super::code::{code_of, of_array, of_failure};
+use super::object::{end, given, live, make, object, refuse};
 use super::{TSUMUGI_ERROR_VALUE, tsumugi_array};
 use std::ffi::{c_int, c_void};
 use std::fmt;
@@ -150,7 +150,7 @@ pub unsafe extern "C" fn tsumugi_array_fence(array: *const tsumugi_array) -> c_i
     let fence = || {
         // SAFETY: the caller's.
         let of = unsafe { live(array) }?;
-        with_units!(&of.units, |array| array.fence()).map_err(|error| of_error(&error))
+        with_units!(&of.units, |array| array.fence()).map_err(of_failure)
     };
     code_of(fence())
 }
@@ -184,14 +184,7 @@ fn lend<T: Plain>(
     Ok((keep(lent), start.cast()))
 }
 
-impl Object for tsumugi_checkout {
-    const NAME: &'static str = "checkout";
-
-    fn places() -> &'static Places<Self> {
-        static PLACES: Places<tsumugi_checkout> = Places::new();
-        &PLACES
-    }
-}
+object!(tsumugi_checkout, "checkout");
 
 impl fmt::Debug for tsumugi_checkout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -256,6 +256,11 @@ pub(super) fn of_error(error: &Error) -> c_int {
     remember(code, error)
 }
 
+/// Does what [`of_error`] does, for `map_err`.
+pub(super) fn of_failure(error: Error) -> c_int {
+    of_error(&error)
+}
+
 thread_local! {
     static LAST: RefCell<CString> = RefCell::default();
 }

@@ -1,12 +1,11 @@
 //! Collectives that move the bytes of all members of a group.
 
-use super::code::{code_of, of_error};
-use super::object::{given, list_at, live, make, refuse, room_at};
+use super::code::{code_of, of_failure};
+use super::object::{bytes_of, given, list_at, live, make, refuse, room_at};
 use super::reduction::Fold;
 use super::{TSUMUGI_ERROR_LENGTH, tsumugi_group, tsumugi_request};
 use std::ffi::{c_int, c_void};
 use std::ptr;
-use tsumugi::Error;
 use tsumugi::group::{RawBlocks, RawCollective};
 
 /// Waits until every member has called it. If `request` is not NULL, does not wait, but
@@ -23,13 +22,10 @@ pub unsafe extern "C" fn tsumugi_group_barrier(
     group: *const tsumugi_group,
     request: *mut *mut tsumugi_request,
 ) -> c_int {
-    let barrier = || {
-        // SAFETY: the caller's.
-        let of = unsafe { live(group) }?;
-        // SAFETY: a barrier has no bytes.
-        unsafe { carry_out(of.0.raw_barrier(), NO_BYTES, None, request) }
-    };
-    code_of(barrier())
+    // SAFETY: the caller's; a barrier has no bytes.
+    unsafe {
+        collective(group, request, |of| Ok((of.0.raw_barrier(), ptr::null(), ptr::null_mut())))
+    }
 }
 
 /// Brings the `bytes` bytes at `data` of the member `root` to all members. If `request` is
@@ -53,15 +49,14 @@ pub unsafe extern "C" fn tsumugi_group_broadcast(
     root: u32,
     request: *mut *mut tsumugi_request,
 ) -> c_int {
-    let broadcast = || {
-        // SAFETY: the caller's.
-        let of = unsafe { live(group) }?;
-        let output = room_at(data, bytes, "data")?;
-        let call = of.0.raw_broadcast(bytes, root).map_err(of_coll)?;
-        // SAFETY: the caller's.
-        unsafe { carry_out(call, (output, output), None, request) }
-    };
-    code_of(broadcast())
+    // SAFETY: the caller's.
+    unsafe {
+        collective(group, request, |of| {
+            let data = room_at(data, bytes, "data")?;
+            let call = of.0.raw_broadcast(bytes, root).map_err(of_failure)?;
+            Ok((call, data.cast_const(), data))
+        })
+    }
 }
 
 /// Brings `bytes` bytes of each member to `into` at the member `root`, in the order of the
@@ -82,16 +77,15 @@ pub unsafe extern "C" fn tsumugi_group_gather(
     root: u32,
     request: *mut *mut tsumugi_request,
 ) -> c_int {
-    let gather = || {
-        // SAFETY: the caller's.
-        let of = unsafe { live(group) }?;
-        let input = input_at(from, bytes, "from")?;
-        let output = of.at_root(root, || room_at(into, of.all_of(bytes)?, "into"))?;
-        let call = of.0.raw_gather(bytes, root).map_err(of_coll)?;
-        // SAFETY: the caller's.
-        unsafe { carry_out(call, (input, output.unwrap_or(ptr::null_mut())), None, request) }
-    };
-    code_of(gather())
+    // SAFETY: the caller's.
+    unsafe {
+        collective(group, request, |of| {
+            let input = input_at(from, bytes, "from")?;
+            let output = of.at_root(root, || room_at(into, of.all_of(bytes)?, "into"))?;
+            let call = of.0.raw_gather(bytes, root).map_err(of_failure)?;
+            Ok((call, input, output.unwrap_or(ptr::null_mut())))
+        })
+    }
 }
 
 /// Does the same as `tsumugi_group_gather` with lengths that differ: at the root, `lens`
@@ -114,19 +108,17 @@ pub unsafe extern "C" fn tsumugi_group_gather_v(
     root: u32,
     request: *mut *mut tsumugi_request,
 ) -> c_int {
-    let gather = || {
-        // SAFETY: the caller's.
-        let of = unsafe { live(group) }?;
-        let input = input_at(from, bytes, "from")?;
-        // SAFETY: the caller's.
-        let blocks = of.at_root(root, || unsafe { blocks_at(lens, places, of) })?;
-        let (blocks, all) = blocks.unwrap_or(NO_BLOCKS);
-        let output = room_at(into, all, "into")?;
-        let call = of.0.raw_gather_v(bytes, blocks, root).map_err(of_coll)?;
-        // SAFETY: the caller's.
-        unsafe { carry_out(call, (input, output), None, request) }
-    };
-    code_of(gather())
+    // SAFETY: the caller's.
+    unsafe {
+        collective(group, request, |of| {
+            let input = input_at(from, bytes, "from")?;
+            let blocks = of.at_root(root, || blocks_at(lens, places, of))?;
+            let (blocks, all) = blocks.unwrap_or(NO_BLOCKS);
+            let output = room_at(into, all, "into")?;
+            let call = of.0.raw_gather_v(bytes, blocks, root).map_err(of_failure)?;
+            Ok((call, input, output))
+        })
+    }
 }
 
 /// Brings `bytes` bytes of `from` at the member `root` to `into` of each member: the block
@@ -147,16 +139,15 @@ pub unsafe extern "C" fn tsumugi_group_scatter(
     root: u32,
     request: *mut *mut tsumugi_request,
 ) -> c_int {
-    let scatter = || {
-        // SAFETY: the caller's.
-        let of = unsafe { live(group) }?;
-        let output = room_at(into, bytes, "into")?;
-        let input = of.at_root(root, || input_at(from, of.all_of(bytes)?, "from"))?;
-        let call = of.0.raw_scatter(bytes, root).map_err(of_coll)?;
-        // SAFETY: the caller's.
-        unsafe { carry_out(call, (input.unwrap_or(ptr::null()), output), None, request) }
-    };
-    code_of(scatter())
+    // SAFETY: the caller's.
+    unsafe {
+        collective(group, request, |of| {
+            let output = room_at(into, bytes, "into")?;
+            let input = of.at_root(root, || input_at(from, of.all_of(bytes)?, "from"))?;
+            let call = of.0.raw_scatter(bytes, root).map_err(of_failure)?;
+            Ok((call, input.unwrap_or(ptr::null()), output))
+        })
+    }
 }
 
 /// Does the same as `tsumugi_group_scatter` with lengths that differ: at the root, `lens`
@@ -178,19 +169,17 @@ pub unsafe extern "C" fn tsumugi_group_scatter_v(
     root: u32,
     request: *mut *mut tsumugi_request,
 ) -> c_int {
-    let scatter = || {
-        // SAFETY: the caller's.
-        let of = unsafe { live(group) }?;
-        let output = room_at(into, bytes, "into")?;
-        // SAFETY: the caller's.
-        let blocks = of.at_root(root, || unsafe { blocks_at(lens, places, of) })?;
-        let (blocks, all) = blocks.unwrap_or(NO_BLOCKS);
-        let input = input_at(from, all, "from")?;
-        let call = of.0.raw_scatter_v(bytes, blocks, root).map_err(of_coll)?;
-        // SAFETY: the caller's.
-        unsafe { carry_out(call, (input, output), None, request) }
-    };
-    code_of(scatter())
+    // SAFETY: the caller's.
+    unsafe {
+        collective(group, request, |of| {
+            let output = room_at(into, bytes, "into")?;
+            let blocks = of.at_root(root, || blocks_at(lens, places, of))?;
+            let (blocks, all) = blocks.unwrap_or(NO_BLOCKS);
+            let input = input_at(from, all, "from")?;
+            let call = of.0.raw_scatter_v(bytes, blocks, root).map_err(of_failure)?;
+            Ok((call, input, output))
+        })
+    }
 }
 
 /// Brings `bytes` bytes of each member to `into` at all members, in the order of the
@@ -209,15 +198,14 @@ pub unsafe extern "C" fn tsumugi_group_allgather(
     into: *mut c_void,
     request: *mut *mut tsumugi_request,
 ) -> c_int {
-    let gather = || {
-        // SAFETY: the caller's.
-        let of = unsafe { live(group) }?;
-        let input = input_at(from, bytes, "from")?;
-        let output = room_at(into, of.all_of(bytes)?, "into")?;
-        // SAFETY: the caller's.
-        unsafe { carry_out(of.0.raw_allgather(bytes), (input, output), None, request) }
-    };
-    code_of(gather())
+    // SAFETY: the caller's.
+    unsafe {
+        collective(group, request, |of| {
+            let input = input_at(from, bytes, "from")?;
+            let output = room_at(into, of.all_of(bytes)?, "into")?;
+            Ok((of.0.raw_allgather(bytes), input, output))
+        })
+    }
 }
 
 /// Does the same as `tsumugi_group_allgather` with lengths that differ: `lens` has the bytes
@@ -236,18 +224,16 @@ pub unsafe extern "C" fn tsumugi_group_allgather_v(
     lens: *const usize,
     request: *mut *mut tsumugi_request,
 ) -> c_int {
-    let gather = || {
-        // SAFETY: the caller's.
-        let of = unsafe { live(group) }?;
-        let input = input_at(from, bytes, "from")?;
-        // SAFETY: the caller's.
-        let (lens, all) = unsafe { counts_at(lens, of, "lens")? };
-        let output = room_at(into, all, "into")?;
-        let call = of.0.raw_allgather_v(bytes, lens).map_err(of_coll)?;
-        // SAFETY: the caller's.
-        unsafe { carry_out(call, (input, output), None, request) }
-    };
-    code_of(gather())
+    // SAFETY: the caller's.
+    unsafe {
+        collective(group, request, |of| {
+            let input = input_at(from, bytes, "from")?;
+            let (lens, all) = counts_at(lens, of, "lens")?;
+            let output = room_at(into, all, "into")?;
+            let call = of.0.raw_allgather_v(bytes, lens).map_err(of_failure)?;
+            Ok((call, input, output))
+        })
+    }
 }
 
 /// Brings a block of `bytes` bytes of each member to each: the block of `from` of a
@@ -267,15 +253,14 @@ pub unsafe extern "C" fn tsumugi_group_alltoall(
     bytes: usize,
     request: *mut *mut tsumugi_request,
 ) -> c_int {
-    let exchange = || {
-        // SAFETY: the caller's.
-        let of = unsafe { live(group) }?;
-        let all = of.all_of(bytes)?;
-        let (input, output) = (input_at(from, all, "from")?, room_at(into, all, "into")?);
-        // SAFETY: the caller's.
-        unsafe { carry_out(of.0.raw_alltoall(bytes), (input, output), None, request) }
-    };
-    code_of(exchange())
+    // SAFETY: the caller's.
+    unsafe {
+        collective(group, request, |of| {
+            let all = of.all_of(bytes)?;
+            let (input, output) = (input_at(from, all, "from")?, room_at(into, all, "into")?);
+            Ok((of.0.raw_alltoall(bytes), input, output))
+        })
+    }
 }
 
 /// Does the same as `tsumugi_group_alltoall` with lengths that differ: `from_lens` has the
@@ -298,19 +283,39 @@ pub unsafe extern "C" fn tsumugi_group_alltoall_v(
     into_places: *const usize,
     request: *mut *mut tsumugi_request,
 ) -> c_int {
-    let exchange = || {
+    // SAFETY: the caller's.
+    unsafe {
+        collective(group, request, |of| {
+            let (sent, from_bytes) = blocks_at(from_lens, from_places, of)?;
+            let (received, into_bytes) = blocks_at(into_lens, into_places, of)?;
+            let input = input_at(from, from_bytes, "from")?;
+            let output = room_at(into, into_bytes, "into")?;
+            let call = of.0.raw_alltoall_v(sent, received).map_err(of_failure)?;
+            Ok((call, input, output))
+        })
+    }
+}
+
+/// A collective with the places of its input and output.
+pub(super) type Call<'a> = (RawCollective<'a>, *const u8, *mut u8);
+
+/// Carries out the collective that `plan` makes, which combines nothing.
+///
+/// # Safety
+///
+/// `group` is null or a group; the rest is that of [`carry_out`].
+unsafe fn collective(
+    group: *const tsumugi_group,
+    request: *mut *mut tsumugi_request,
+    plan: impl for<'a> FnOnce(&'a tsumugi_group) -> Result<Call<'a>, c_int>,
+) -> c_int {
+    let run = || {
         // SAFETY: the caller's.
-        let of = unsafe { live(group) }?;
+        let call = plan(unsafe { live(group) }?)?;
         // SAFETY: the caller's.
-        let (sent, received) = unsafe {
-            (blocks_at(from_lens, from_places, of)?, blocks_at(into_lens, into_places, of)?)
-        };
-        let (input, output) = (input_at(from, sent.1, "from")?, room_at(into, received.1, "into")?);
-        let call = of.0.raw_alltoall_v(sent.0, received.0).map_err(of_coll)?;
-        // SAFETY: the caller's.
-        unsafe { carry_out(call, (input, output), None, request) }
+        unsafe { carry_out(call, None, request) }
     };
-    code_of(exchange())
+    code_of(run())
 }
 
 /// Carries out a collective, or begins it and writes the request.
@@ -320,40 +325,26 @@ pub unsafe extern "C" fn tsumugi_group_alltoall_v(
 /// That of [`RawCollective::run`], or of [`RawCollective::begin`]; `request` is null or
 /// valid for a write.
 pub(super) unsafe fn carry_out(
-    call: RawCollective<'_>,
-    (input, output): (*const u8, *mut u8),
+    (call, input, output): Call<'_>,
     fold: Option<Fold>,
     request: *mut *mut tsumugi_request,
 ) -> Result<(), c_int> {
     // SAFETY: the caller's.
     unsafe {
         let begun = match (fold, request.is_null()) {
-            (None, true) => return call.run(input, output, None).map_err(of_coll),
-            (Some(fold), true) => return fold.run(call, input, output).map_err(of_coll),
+            (None, true) => return call.run(input, output, None).map_err(of_failure),
+            (Some(fold), true) => return fold.run(call, input, output).map_err(of_failure),
             (None, false) => call.begin(input, output, None),
             (Some(fold), false) => fold.begin(call, input, output),
         };
-        make(request, begun.map_err(of_coll)?.into());
+        make(request, begun.map_err(of_failure)?.into());
     }
     Ok(())
-}
-
-pub(super) fn of_coll(error: Error) -> c_int {
-    of_error(&error)
 }
 
 /// The bytes at `from`, which may be null if there are none.
 pub(super) fn input_at(from: *const c_void, bytes: usize, name: &str) -> Result<*const u8, c_int> {
     Ok(room_at(from.cast_mut(), bytes, name)?.cast_const())
-}
-
-/// The bytes of `count` pieces of `each` bytes.
-pub(super) fn bytes_of(count: usize, each: usize) -> Result<usize, c_int> {
-    let bytes = count.checked_mul(each).filter(|bytes| isize::try_from(*bytes).is_ok());
-    bytes.ok_or_else(|| {
-        let reason = format_args!("{count} times {each} bytes exceed an address space");
-        refuse(TSUMUGI_ERROR_LENGTH, reason)
-    })
 }
 
 /// A number for each member, and their sum.
@@ -413,5 +404,4 @@ impl tsumugi_group {
     }
 }
 
-const NO_BYTES: (*const u8, *mut u8) = (ptr::null(), ptr::null_mut());
 const NO_BLOCKS: (RawBlocks<'static>, usize) = (RawBlocks { bytes: &[], places: None }, 0);

@@ -1,12 +1,11 @@
 //! Collectives that combine the elements of all members of a group.
 
-use super::code::code_of;
-use super::collective::{bytes_of, carry_out, counts_at, input_at, of_coll};
-use super::object::{given, live, room_at};
+use super::code::{code_of, of_failure};
+use super::collective::{Call, carry_out, counts_at, input_at};
+use super::object::{bytes_of, given, live, room_at};
 use super::reduction::Fold;
 use super::{tsumugi_group, tsumugi_reduction, tsumugi_request};
 use std::ffi::{c_int, c_void};
-use tsumugi::group::RawCollective;
 
 /// Combines `count` elements of each member, one by one, as `by` says; the member `root`
 /// gets the result in `into`, which other members do not use. `from` is NULL where the
@@ -35,21 +34,19 @@ pub unsafe extern "C" fn tsumugi_group_reduce(
     root: u32,
     request: *mut *mut tsumugi_request,
 ) -> c_int {
-    let reduce = || {
-        // SAFETY: the caller's.
-        let (of, fold) = unsafe { (live(group)?, Fold::of(by)?) };
-        let elements = fold.elements(count);
-        let call = of.0.raw_reduce(elements, root).map_err(of_coll)?;
-        let bytes = bytes_of(count, elements.bytes)?;
-        let output = match of.0.rank() == root || from.is_null() {
-            true => room_at(into, bytes, "into")?,
-            false => into.cast(),
-        };
-        let input = if from.is_null() { output } else { from.cast() };
-        // SAFETY: the caller's.
-        unsafe { carry_out(call, (input, output), Some(fold), request) }
-    };
-    code_of(reduce())
+    // SAFETY: the caller's.
+    unsafe {
+        combine(group, by, request, |of, fold| {
+            let elements = fold.elements(count);
+            let bytes = bytes_of(count, elements.bytes)?;
+            let call = of.0.raw_reduce(elements, root).map_err(of_failure)?;
+            let output = match of.0.rank() == root || from.is_null() {
+                true => room_at(into, bytes, "into")?,
+                false => into.cast(),
+            };
+            Ok((call, if from.is_null() { output } else { from.cast() }, output))
+        })
+    }
 }
 
 /// Combines `count` elements of each member, one by one, as `by` says; all members get
@@ -68,11 +65,12 @@ pub unsafe extern "C" fn tsumugi_group_allreduce(
     request: *mut *mut tsumugi_request,
 ) -> c_int {
     // SAFETY: the caller's.
-    code_of(unsafe {
-        combine(group, (from, into, count, by), request, |group, fold| {
-            group.0.raw_allreduce(fold.elements(count))
+    unsafe {
+        combine(group, by, request, |of, fold| {
+            let (input, output) = same_count(from, into, count, fold)?;
+            Ok((of.0.raw_allreduce(fold.elements(count)), input, output))
         })
-    })
+    }
 }
 
 /// Combines `count` elements of the lower members and of this one, one by one, in the
@@ -92,11 +90,12 @@ pub unsafe extern "C" fn tsumugi_group_scan(
     request: *mut *mut tsumugi_request,
 ) -> c_int {
     // SAFETY: the caller's.
-    code_of(unsafe {
-        combine(group, (from, into, count, by), request, |group, fold| {
-            group.0.raw_scan(fold.elements(count), false)
+    unsafe {
+        combine(group, by, request, |of, fold| {
+            let (input, output) = same_count(from, into, count, fold)?;
+            Ok((of.0.raw_scan(fold.elements(count), false), input, output))
         })
-    })
+    }
 }
 
 /// Combines `count` elements of the lower members, one by one, in the order of the
@@ -116,11 +115,12 @@ pub unsafe extern "C" fn tsumugi_group_exscan(
     request: *mut *mut tsumugi_request,
 ) -> c_int {
     // SAFETY: the caller's.
-    code_of(unsafe {
-        combine(group, (from, into, count, by), request, |group, fold| {
-            group.0.raw_scan(fold.elements(count), true)
+    unsafe {
+        combine(group, by, request, |of, fold| {
+            let (input, output) = same_count(from, into, count, fold)?;
+            Ok((of.0.raw_scan(fold.elements(count), true), input, output))
         })
-    })
+    }
 }
 
 /// Combines the elements of all members, one by one, and writes this member's block of the
@@ -140,17 +140,15 @@ pub unsafe extern "C" fn tsumugi_group_reduce_scatter(
     by: *const tsumugi_reduction,
     request: *mut *mut tsumugi_request,
 ) -> c_int {
-    let reduce = || {
-        // SAFETY: the caller's.
-        let (of, fold) = unsafe { (live(group)?, Fold::of(by)?) };
-        let bytes = bytes_of(count, fold.elements(1).bytes)?;
-        let input = input_at(from, bytes_of(bytes, of.0.size() as usize)?, "from")?;
-        let output = room_at(into, bytes, "into")?;
-        let call = of.0.raw_reduce_scatter(fold.elements(count));
-        // SAFETY: the caller's.
-        unsafe { carry_out(call, (input, output), Some(fold), request) }
-    };
-    code_of(reduce())
+    // SAFETY: the caller's.
+    unsafe {
+        combine(group, by, request, |of, fold| {
+            let bytes = bytes_of(count, fold.elements(1).bytes)?;
+            let input = input_at(from, bytes_of(bytes, of.0.size() as usize)?, "from")?;
+            let output = room_at(into, bytes, "into")?;
+            Ok((of.0.raw_reduce_scatter(fold.elements(count)), input, output))
+        })
+    }
 }
 
 /// Does the same as `tsumugi_group_reduce_scatter` with blocks of different lengths:
@@ -169,19 +167,17 @@ pub unsafe extern "C" fn tsumugi_group_reduce_scatter_v(
     by: *const tsumugi_reduction,
     request: *mut *mut tsumugi_request,
 ) -> c_int {
-    let reduce = || {
-        // SAFETY: the caller's.
-        let (of, fold) = unsafe { (live(group)?, Fold::of(by)?) };
-        // SAFETY: the caller's.
-        let (counts, all) = unsafe { counts_at(counts, of, "counts")? };
-        let each = fold.elements(1).bytes;
-        let input = input_at(from, bytes_of(all, each)?, "from")?;
-        let output = room_at(into, counts[of.0.rank() as usize] * each, "into")?;
-        let call = of.0.raw_reduce_scatter_v(fold.elements(0), counts).map_err(of_coll)?;
-        // SAFETY: the caller's.
-        unsafe { carry_out(call, (input, output), Some(fold), request) }
-    };
-    code_of(reduce())
+    // SAFETY: the caller's.
+    unsafe {
+        combine(group, by, request, |of, fold| {
+            let (counts, all) = counts_at(counts, of, "counts")?;
+            let each = fold.elements(1).bytes;
+            let input = input_at(from, bytes_of(all, each)?, "from")?;
+            let output = room_at(into, counts[of.0.rank() as usize] * each, "into")?;
+            let call = of.0.raw_reduce_scatter_v(fold.elements(0), counts).map_err(of_failure)?;
+            Ok((call, input, output))
+        })
+    }
 }
 
 /// Combines one number of each member by `what` (`TSUMUGI_SUM` and the others); writes the
@@ -235,27 +231,38 @@ pub unsafe extern "C" fn tsumugi_group_reduce_f64(
     code_of(unsafe { combine_one(group, what, super::TSUMUGI_F64, value, result) })
 }
 
-/// What a call that combines elements was given.
-type Given = (*const c_void, *mut c_void, usize, *const tsumugi_reduction);
-
-/// A collective of which each member gives and gets as many elements.
+/// Carries out the collective that `plan` makes, which combines by `by`.
 ///
 /// # Safety
 ///
-/// That of `tsumugi_group_reduce`.
+/// `group` is null or a group; `by` is null or valid for a read of as many bytes as its
+/// `size` states; the rest is that of [`carry_out`].
 unsafe fn combine(
     group: *const tsumugi_group,
-    (from, into, count, by): Given,
+    by: *const tsumugi_reduction,
     request: *mut *mut tsumugi_request,
-    call: impl for<'a> FnOnce(&'a tsumugi_group, &Fold) -> RawCollective<'a>,
-) -> Result<(), c_int> {
-    // SAFETY: the caller's.
-    let (of, fold) = unsafe { (live(group)?, Fold::of(by)?) };
+    plan: impl for<'a> FnOnce(&'a tsumugi_group, &Fold) -> Result<Call<'a>, c_int>,
+) -> c_int {
+    let run = || {
+        // SAFETY: the caller's.
+        let (of, fold) = unsafe { (live(group)?, Fold::of(by)?) };
+        let call = plan(of, &fold)?;
+        // SAFETY: the caller's.
+        unsafe { carry_out(call, Some(fold), request) }
+    };
+    code_of(run())
+}
+
+/// The input and output of a collective of which each member gives and gets as many
+/// elements.
+fn same_count(
+    from: *const c_void,
+    into: *mut c_void,
+    count: usize,
+    fold: &Fold,
+) -> Result<(*const u8, *mut u8), c_int> {
     let output = room_at(into, bytes_of(count, fold.elements(1).bytes)?, "into")?;
-    let input = if from.is_null() { output } else { from.cast() };
-    let call = call(of, &fold);
-    // SAFETY: the caller's.
-    unsafe { carry_out(call, (input, output), Some(fold), request) }
+    Ok((if from.is_null() { output } else { from.cast() }, output))
 }
 
 /// Combines one value of the type `element`.
@@ -277,7 +284,7 @@ unsafe fn combine_one<T>(
     let (call, at) = (of.0.raw_allreduce(fold.elements(1)), (&raw mut value).cast());
     // SAFETY: the value is local, and the collective has ended when this returns.
     unsafe {
-        fold.run(call, at, at).map_err(of_coll)?;
+        fold.run(call, at, at).map_err(of_failure)?;
         result.write(value);
     }
     Ok(())

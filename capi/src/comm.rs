@@ -1,7 +1,7 @@
 //! Communicators, and messages that are complete when a call returns.
 
-use super::code::{code_of, of_error, of_message};
-use super::object::{Object, Places, bytes_at, end, given, job, live, make, refuse, room_at, tell};
+use super::code::{code_of, of_failure, of_message};
+use super::object::{bytes_at, end, given, job, live, make, object, refuse, room_at, tell};
 use super::{
     TSUMUGI_ERROR_MEMORY, TSUMUGI_ERROR_RANK, TSUMUGI_ERROR_VALUE, tsumugi_free, tsumugi_job,
     tsumugi_malloc,
@@ -73,7 +73,7 @@ pub unsafe extern "C" fn tsumugi_comm_duplicate(
     let duplicate = || {
         // SAFETY: the caller's.
         let (comm, out) = unsafe { (live(comm)?, given(out, "out")?) };
-        let new = comm.0.duplicate().map_err(|error| of_error(&error))?;
+        let new = comm.0.duplicate().map_err(of_failure)?;
         // SAFETY: the caller's.
         unsafe { make(out, tsumugi_comm(new)) };
         Ok(())
@@ -324,14 +324,7 @@ impl tsumugi_received {
     }
 }
 
-impl Object for tsumugi_comm {
-    const NAME: &'static str = "comm";
-
-    fn places() -> &'static Places<Self> {
-        static PLACES: Places<tsumugi_comm> = Places::new();
-        &PLACES
-    }
-}
+object!(tsumugi_comm, "comm");
 
 /// Writes what has come, also if it was too long, and returns the code.
 ///

@@ -1,7 +1,7 @@
 //! Deques of work: each rank has one, from which all ranks steal.
 
-use super::code::{code_of, of_addr, of_error};
-use super::object::{Object, Places, end, given, job, live, make, refuse};
+use super::code::{code_of, of_addr, of_failure};
+use super::object::{end, given, job, live, make, object, refuse};
 use super::{TSUMUGI_ERROR_VALUE, tsumugi_job};
 use std::ffi::{c_int, c_void};
 use tsumugi::steal::RawDeque;
@@ -36,7 +36,7 @@ pub unsafe extern "C" fn tsumugi_deque_create(
         let deque = deque.map_err(|error| match error {
             // The capacity is what else can be wrong.
             Error::Program(reason) => refuse(TSUMUGI_ERROR_VALUE, reason),
-            error => of_error(&error),
+            error => of_failure(error),
         })?;
         // SAFETY: the caller's.
         unsafe { make(out, tsumugi_deque(deque)) };
@@ -163,11 +163,4 @@ pub unsafe extern "C" fn tsumugi_deque_count(
     code_of(look())
 }
 
-impl Object for tsumugi_deque {
-    const NAME: &'static str = "deque";
-
-    fn places() -> &'static Places<Self> {
-        static PLACES: Places<tsumugi_deque> = Places::new();
-        &PLACES
-    }
-}
+object!(tsumugi_deque, "deque");

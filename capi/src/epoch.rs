@@ -1,7 +1,7 @@
 //! Holds and epochs of windows: which ranks may access which targets at which time.
 
 use super::code::{code_of, of_addr, of_window};
-use super::object::{Object, Places, end, given, list_at, live, make};
+use super::object::{end, given, list_at, live, make, object};
 use super::rank_lock::mode_of;
 use super::tsumugi_window;
 use std::ffi::c_int;
@@ -300,32 +300,9 @@ impl tsumugi_hold {
     }
 }
 
-impl Object for tsumugi_hold {
-    const NAME: &'static str = "hold";
-
-    fn places() -> &'static Places<Self> {
-        static PLACES: Places<tsumugi_hold> = Places::new();
-        &PLACES
-    }
-}
-
-impl Object for tsumugi_exposure {
-    const NAME: &'static str = "exposure";
-
-    fn places() -> &'static Places<Self> {
-        static PLACES: Places<tsumugi_exposure> = Places::new();
-        &PLACES
-    }
-}
-
-impl Object for tsumugi_epoch {
-    const NAME: &'static str = "epoch";
-
-    fn places() -> &'static Places<Self> {
-        static PLACES: Places<tsumugi_epoch> = Places::new();
-        &PLACES
-    }
-}
+object!(tsumugi_hold, "hold");
+object!(tsumugi_exposure, "exposure");
+object!(tsumugi_epoch, "epoch");
 
 /// The ranks of a list.
 ///

@@ -59,7 +59,7 @@ pub extern "C" fn tsumugi_word_is_full(word: *const u64) -> bool {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_word_write(word: *mut u64, value: u64) -> c_int {
     // SAFETY: the caller's.
-    unsafe { change(word, Await::Nothing, Become::Full, Limit::NONE, |word| word.write(value)) }
+    unsafe { write(word, value, Await::Nothing, Limit::NONE) }
 }
 
 /// Waits until a word is empty, writes it, and fills it. Blocks.
@@ -72,7 +72,7 @@ pub unsafe extern "C" fn tsumugi_word_write(word: *mut u64, value: u64) -> c_int
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_word_write_empty(word: *mut u64, value: u64) -> c_int {
     // SAFETY: the caller's.
-    unsafe { change(word, Await::Empty, Become::Full, Limit::NONE, |word| word.write(value)) }
+    unsafe { write(word, value, Await::Empty, Limit::NONE) }
 }
 
 /// Does what `tsumugi_word_write_empty` does, within a time limit (`TSUMUGI_FOREVER`: none);
@@ -92,7 +92,7 @@ pub unsafe extern "C" fn tsumugi_word_write_empty_within(
 ) -> c_int {
     let limit = limit(limit_ns, is_cancellable);
     // SAFETY: the caller's.
-    unsafe { change(word, Await::Empty, Become::Full, limit, |word| word.write(value)) }
+    unsafe { write(word, value, Await::Empty, limit) }
 }
 
 /// Waits until a word is full, writes it, and leaves it full. Blocks.
@@ -105,7 +105,7 @@ pub unsafe extern "C" fn tsumugi_word_write_empty_within(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_word_write_full(word: *mut u64, value: u64) -> c_int {
     // SAFETY: the caller's.
-    unsafe { change(word, Await::Full, Become::Full, Limit::NONE, |word| word.write(value)) }
+    unsafe { write(word, value, Await::Full, Limit::NONE) }
 }
 
 /// Does what `tsumugi_word_write_full` does, within a time limit. Blocks.
@@ -124,7 +124,7 @@ pub unsafe extern "C" fn tsumugi_word_write_full_within(
 ) -> c_int {
     let limit = limit(limit_ns, is_cancellable);
     // SAFETY: the caller's.
-    unsafe { change(word, Await::Full, Become::Full, limit, |word| word.write(value)) }
+    unsafe { write(word, value, Await::Full, limit) }
 }
 
 /// Waits until a word is full, reads it, and leaves it full. Blocks.
@@ -204,6 +204,14 @@ enum Await {
 enum Become {
     Full,
     Empty,
+}
+
+/// # Safety
+///
+/// `word` is null or valid for a write.
+unsafe fn write(word: *mut u64, value: u64, before: Await, limit: Limit) -> c_int {
+    // SAFETY: the caller's.
+    unsafe { change(word, before, Become::Full, limit, |word| word.write(value)) }
 }
 
 /// # Safety

@@ -1,7 +1,7 @@
 //! Groups of ranks, on which collectives are called.
 
-use super::code::{code_of, of_error};
-use super::object::{Object, Places, end, given, job, live, make, refuse};
+use super::code::{code_of, of_failure};
+use super::object::{end, given, job, live, make, object, refuse};
 use super::{TSUMUGI_ERROR_RANK, TSUMUGI_ERROR_VALUE, tsumugi_job};
 use std::ffi::c_int;
 use std::ptr;
@@ -66,7 +66,7 @@ pub unsafe extern "C" fn tsumugi_group_split(
                 return Err(refuse(TSUMUGI_ERROR_VALUE, reason));
             }
         };
-        match group.0.split(color, key).map_err(|error| of_error(&error))? {
+        match group.0.split(color, key).map_err(of_failure)? {
             // SAFETY: the caller's.
             Some(part) => unsafe { make(out, tsumugi_group(part)) },
             // SAFETY: the caller's.
@@ -93,7 +93,7 @@ pub unsafe extern "C" fn tsumugi_group_duplicate(
     let duplicate = || {
         // SAFETY: the caller's.
         let (group, out) = unsafe { (live(group)?, given(out, "out")?) };
-        let new = group.0.duplicate().map_err(|error| of_error(&error))?;
+        let new = group.0.duplicate().map_err(of_failure)?;
         // SAFETY: the caller's.
         unsafe { make(out, tsumugi_group(new)) };
         Ok(())
@@ -164,11 +164,4 @@ pub unsafe extern "C" fn tsumugi_group_translate(
     code_of(translate())
 }
 
-impl Object for tsumugi_group {
-    const NAME: &'static str = "group";
-
-    fn places() -> &'static Places<Self> {
-        static PLACES: Places<tsumugi_group> = Places::new();
-        &PLACES
-    }
-}
+object!(tsumugi_group, "group");

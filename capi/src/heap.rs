@@ -1,7 +1,7 @@
 //! The global heap: memory of any rank that any rank allocates and frees.
 
-use super::code::{code_of, of_access, of_error};
-use super::object::{Object, Places, end, given, job, live, make, refuse};
+use super::code::{code_of, of_access, of_failure};
+use super::object::{end, given, job, live, make, object, refuse};
 use super::{
     TSUMUGI_ADDR_NULL, TSUMUGI_ERROR_FAILED, TSUMUGI_ERROR_LENGTH, TSUMUGI_ERROR_MEMORY,
     TSUMUGI_ERROR_RANK, TSUMUGI_ERROR_VALUE, remember, tsumugi_addr, tsumugi_job,
@@ -33,7 +33,7 @@ pub unsafe extern "C" fn tsumugi_heap_create(
     let create = || {
         // SAFETY: the caller's.
         let (job, out) = unsafe { (self::job(job)?, given(out, "out")?) };
-        let pool = job.global.pool(bytes).map_err(|error| of_error(&error))?;
+        let pool = job.global.pool(bytes).map_err(of_failure)?;
         // SAFETY: the caller's.
         unsafe { make(out, tsumugi_heap(pool)) };
         Ok(())
@@ -159,14 +159,7 @@ impl tsumugi_heap {
     }
 }
 
-impl Object for tsumugi_heap {
-    const NAME: &'static str = "heap";
-
-    fn places() -> &'static Places<Self> {
-        static PLACES: Places<tsumugi_heap> = Places::new();
-        &PLACES
-    }
-}
+object!(tsumugi_heap, "heap");
 
 fn of_heap(error: HeapError) -> c_int {
     let code = match error {

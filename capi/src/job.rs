@@ -1,6 +1,6 @@
 //! Jobs: making the process a rank, ending it, and the collectives.
 
-use super::code::{code_of, of_error};
+use super::code::{code_of, of_error, of_failure};
 use super::parameter::{Word, borrow, place};
 use super::{TSUMUGI_ERROR_JOB, TSUMUGI_ERROR_NULL, remember, tsumugi_scheduler};
 use std::ffi::{c_int, c_void};
@@ -116,7 +116,7 @@ pub unsafe extern "C" fn tsumugi_end(job: *mut tsumugi_job) -> c_int {
         let ended = started.thread.join();
         let ended =
             ended.map_err(|_| remember(TSUMUGI_ERROR_JOB, "the rank's thread has panicked"))?;
-        ended.and(all_came).map_err(|error| of_error(&error))?;
+        ended.and(all_came).map_err(of_failure)?;
         mirrored.map_err(|error| remember(TSUMUGI_ERROR_JOB, error))
     };
     code_of(end())
@@ -148,7 +148,7 @@ pub unsafe extern "C" fn tsumugi_run(
             // SAFETY: the caller's.
             Ok::<_, Error>(Word(unsafe { main(&raw mut job, arg.0) }))
         });
-        let answer = answer.map_err(|error| of_error(&error))?;
+        let answer = answer.map_err(of_failure)?;
         if !value.is_null() {
             // SAFETY: the caller's.
             unsafe { value.write(answer.0) };
@@ -205,7 +205,7 @@ pub unsafe extern "C" fn tsumugi_workers(job: *const tsumugi_job) -> *const tsum
 pub unsafe extern "C" fn tsumugi_barrier(job: *const tsumugi_job) -> c_int {
     // SAFETY: the caller's.
     let job = unsafe { borrow(job) };
-    code_of(job.and_then(|job| job.runtime.barrier().map_err(|error| of_error(&error))))
+    code_of(job.and_then(|job| job.runtime.barrier().map_err(of_failure)))
 }
 
 /// Collects the `word` of every rank in `all`, in the order of the ranks. All ranks
@@ -226,7 +226,7 @@ pub unsafe extern "C" fn tsumugi_gather(
     let gather = || {
         // SAFETY: the caller's.
         let (job, all) = unsafe { (borrow(job)?, place(all)?) };
-        let words = job.runtime.allgather(word).map_err(|error| of_error(&error))?;
+        let words = job.runtime.allgather(word).map_err(of_failure)?;
         // SAFETY: the caller's.
         unsafe { all.copy_from_nonoverlapping(words.as_ptr(), words.len()) };
         Ok(())

@@ -11,7 +11,7 @@
 //! Progress: `live` is wait-free. `make` and `end` take a lock for a few
 //! instructions; `make` allocates until 64 objects of its type have ended.
 
-use super::{TSUMUGI_ERROR_ENDED, TSUMUGI_ERROR_NULL, remember, tsumugi_job};
+use super::{TSUMUGI_ERROR_ENDED, TSUMUGI_ERROR_LENGTH, TSUMUGI_ERROR_NULL, remember, tsumugi_job};
 use std::collections::VecDeque;
 use std::ffi::{c_int, c_void};
 use std::fmt::Display;
@@ -28,6 +28,21 @@ pub(super) trait Object: Sized + 'static {
     /// The places of ended objects of this type.
     fn places() -> &'static Places<Self>;
 }
+
+/// Makes a type an [`Object`] of a name.
+macro_rules! object {
+    ($type:ident, $name:literal) => {
+        impl $crate::object::Object for $type {
+            const NAME: &'static str = $name;
+
+            fn places() -> &'static $crate::object::Places<Self> {
+                static PLACES: $crate::object::Places<$type> = $crate::object::Places::new();
+                &PLACES
+            }
+        }
+    };
+}
+pub(super) use object;
 
 /// The memory of an object. A handle is the address of the first member.
 #[repr(C)]
@@ -184,6 +199,15 @@ pub(super) fn room_at(into: *mut c_void, bytes: usize, name: &str) -> Result<*mu
     }
 }
 
+/// The bytes of `count` pieces of `each` bytes.
+pub(super) fn bytes_of(count: usize, each: usize) -> Result<usize, c_int> {
+    let bytes = count.checked_mul(each).filter(|bytes| isize::try_from(*bytes).is_ok());
+    bytes.ok_or_else(|| {
+        let reason = format_args!("{count} times {each} bytes exceed an address space");
+        refuse(TSUMUGI_ERROR_LENGTH, reason)
+    })
+}
+
 /// Writes a result, unless its place is null.
 ///
 /// # Safety
@@ -229,15 +253,7 @@ mod tests {
 
     struct Thing(Arc<u32>);
 
-    static THINGS: Places<Thing> = Places::new();
-
-    impl Object for Thing {
-        const NAME: &'static str = "thing";
-
-        fn places() -> &'static Places<Self> {
-            &THINGS
-        }
-    }
+    object!(Thing, "thing");
 
     #[test]
     fn an_ended_handle_is_refused_by_name() {

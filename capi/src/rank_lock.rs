@@ -3,8 +3,8 @@
 //! The guards of a lock lie in the lock itself, where the unlock finds them. Shared
 //! guards of a rank are alike, so an unlock takes any of them.
 
-use super::code::{code_of, of_addr, of_error};
-use super::object::{Object, Places, end, given, job, live, make, refuse};
+use super::code::{code_of, of_addr, of_failure};
+use super::object::{end, given, job, live, make, object, refuse};
 use super::{TSUMUGI_ERROR_BUSY, TSUMUGI_ERROR_NOT_LOCKED, TSUMUGI_ERROR_TIMED_OUT};
 use super::{TSUMUGI_ERROR_VALUE, tsumugi_job};
 use std::ffi::c_int;
@@ -70,7 +70,7 @@ pub unsafe extern "C" fn tsumugi_rank_lock_create(
             }
         };
         let lock = job.runtime.share_lock(Rank(home), kind);
-        let lock = lock.map_err(|error| of_error(&error))?;
+        let lock = lock.map_err(of_failure)?;
         // SAFETY: the caller's.
         unsafe { make(out, tsumugi_rank_lock { held: Mutex::default(), lock }) };
         Ok(())
@@ -212,14 +212,7 @@ impl tsumugi_rank_lock {
     }
 }
 
-impl Object for tsumugi_rank_lock {
-    const NAME: &'static str = "lock";
-
-    fn places() -> &'static Places<Self> {
-        static PLACES: Places<tsumugi_rank_lock> = Places::new();
-        &PLACES
-    }
-}
+object!(tsumugi_rank_lock, "lock");
 
 impl fmt::Debug for tsumugi_rank_lock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,6 +1,6 @@
 //! Memory with a global address, and queries about an address.
 
-use super::code::{code_of, of_access, of_error};
+use super::code::{code_of, of_access, of_failure};
 use super::parameter::{borrow, place};
 use super::{
     TSUMUGI_ERROR_FLAGS, TSUMUGI_ERROR_NOWHERE, TSUMUGI_ERROR_NULL, TSUMUGI_ERROR_RANGE,
@@ -65,7 +65,7 @@ pub unsafe extern "C" fn tsumugi_expose(
         };
         let array =
             MemoryOptions::new().agent(agent).expose_global::<u64>(&job.global, bytes.div_ceil(8));
-        let array = array.map_err(|error| of_error(&error))?;
+        let array = array.map_err(of_failure)?;
         let (first, at) = (array.at(0).addr().to_bits(), array.memory().0);
         let made = tsumugi_region { memory: Memory::Exposed(array), first, at };
         // SAFETY: the caller's.
@@ -109,7 +109,7 @@ pub unsafe extern "C" fn tsumugi_register(
         // SAFETY: the memory is exposed memory, or a window of it that is never
         // given back; for the rest the caller's contract.
         let region = unsafe { job.global.register_at(base, bytes) };
-        let region = region.map_err(|error| of_error(&error))?;
+        let region = region.map_err(of_failure)?;
         let first = region.first().addr().to_bits();
         job.known().push((at.as_ptr() as usize, bytes, first));
         let made = tsumugi_region { memory: Memory::Registered(region), first, at };

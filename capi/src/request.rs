@@ -1,9 +1,9 @@
 //! Requests: messages and collectives that were begun by one call and are waited for by
 //! another.
 
-use super::code::{code_of, of_error, of_message};
+use super::code::{code_of, of_failure, of_message};
 use super::comm::{source_of, tags_of, tell_received};
-use super::object::{Object, Places, end, given, list_at, live, make, null, refuse, tell};
+use super::object::{end, given, list_at, live, make, null, object, refuse, tell};
 use super::{TSUMUGI_ERROR_NULL, TSUMUGI_ERROR_VALUE, tsumugi_comm, tsumugi_received};
 use std::any::Any;
 use std::ffi::{c_int, c_void};
@@ -322,7 +322,7 @@ impl tsumugi_request {
             Begun::Send(sending, sent, comm) => (sending.wait().map(|_| sent), comm),
             Begun::Receive(receiving, comm) => (receiving.wait().map(|(came, _)| came), comm),
             Begun::Collective(collective) => {
-                collective.wait().map_err(|error| of_error(&error))?;
+                collective.wait().map_err(of_failure)?;
                 // SAFETY: the caller's.
                 unsafe { tell(received, tsumugi_received::default()) };
                 return Ok(());
@@ -339,14 +339,7 @@ impl From<StartedCollective> for tsumugi_request {
     }
 }
 
-impl Object for tsumugi_request {
-    const NAME: &'static str = "request";
-
-    fn places() -> &'static Places<Self> {
-        static PLACES: Places<tsumugi_request> = Places::new();
-        &PLACES
-    }
-}
+object!(tsumugi_request, "request");
 
 impl std::fmt::Debug for tsumugi_request {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -1,7 +1,7 @@
 //! Windows: one array of bytes on every rank, with fences and flushes.
 
-use super::code::{code_of, of_addr, of_error};
-use super::object::{Object, Places, bytes_at, end, given, job, live, make, refuse, room_at, tell};
+use super::code::{code_of, of_addr, of_failure};
+use super::object::{bytes_at, end, given, job, live, make, object, refuse, room_at, tell};
 use super::{
     TSUMUGI_ATOMIC_ADD, TSUMUGI_ATOMIC_AND, TSUMUGI_ATOMIC_OR, TSUMUGI_ATOMIC_SWAP,
     TSUMUGI_ATOMIC_XOR, TSUMUGI_ERROR_VALUE, tsumugi_job,
@@ -53,22 +53,19 @@ pub unsafe extern "C" fn tsumugi_window_create(
         // SAFETY: the caller's.
         let (job, out) = unsafe { (self::job(job)?, given(out, "out")?) };
         let runtime = &job.runtime;
-        let window = match design {
-            TSUMUGI_WINDOW_DEFAULT => runtime.window(bytes),
-            TSUMUGI_WINDOW_EACH => WindowOptions::new().design(Design::Each).create(runtime, bytes),
-            TSUMUGI_WINDOW_TREE => WindowOptions::new().design(Design::Tree).create(runtime, bytes),
-            TSUMUGI_WINDOW_GLOBAL => {
-                WindowOptions::new().design(Design::Global).create(runtime, bytes)
-            }
-            TSUMUGI_WINDOW_TWO_LEVEL => {
-                WindowOptions::new().design(Design::TwoLevel).create(runtime, bytes)
-            }
+        let options = WindowOptions::new();
+        let options = match design {
+            TSUMUGI_WINDOW_DEFAULT => options,
+            TSUMUGI_WINDOW_EACH => options.design(Design::Each),
+            TSUMUGI_WINDOW_TREE => options.design(Design::Tree),
+            TSUMUGI_WINDOW_GLOBAL => options.design(Design::Global),
+            TSUMUGI_WINDOW_TWO_LEVEL => options.design(Design::TwoLevel),
             _ => {
                 let reason = format_args!("{design} is no design of a window");
                 return Err(refuse(TSUMUGI_ERROR_VALUE, reason));
             }
         };
-        let window = window.map_err(|error| of_error(&error))?;
+        let window = options.create(runtime, bytes).map_err(of_failure)?;
         let (runtime, window) = (runtime.clone(), Arc::new(window));
         // SAFETY: the caller's.
         unsafe { make(out, tsumugi_window { runtime, window }) };
@@ -272,7 +269,7 @@ pub unsafe extern "C" fn tsumugi_window_compare_swap8(
 pub unsafe extern "C" fn tsumugi_window_fence(window: *const tsumugi_window) -> c_int {
     // SAFETY: the caller's.
     let of = unsafe { live(window) };
-    code_of(of.and_then(|of| of.window.fence().map_err(|error| of_error(&error))))
+    code_of(of.and_then(|of| of.window.fence().map_err(of_failure)))
 }
 
 /// Waits until all puts of this rank to `target` have landed. Blocks.
@@ -367,11 +364,4 @@ impl tsumugi_window {
     }
 }
 
-impl Object for tsumugi_window {
-    const NAME: &'static str = "window";
-
-    fn places() -> &'static Places<Self> {
-        static PLACES: Places<tsumugi_window> = Places::new();
-        &PLACES
-    }
-}
+object!(tsumugi_window, "window");

@@ -14,7 +14,7 @@ impl Group {
     /// [`Error::Coll`]: a rank of the job has died, or members have given different
     /// lengths.
     pub fn allgather<T: Plain>(&self, values: &[T]) -> Result<Vec<T>, Error> {
-        let len = values.len() * self.size() as usize;
+        let len = values.len().saturating_mul(self.size() as usize);
         collected(len, |all| self.allgather_into(values, all))
     }
 

@@ -13,7 +13,8 @@ impl Group {
     /// [`Error::Coll`]: a rank of the job has died, there is no member `root`, or members
     /// have given different lengths.
     pub fn gather<T: Plain>(&self, values: &[T], root: u32) -> Result<Vec<T>, Error> {
-        let len = if self.rank() == root { values.len() * self.size() as usize } else { 0 };
+        let all = values.len().saturating_mul(self.size() as usize);
+        let len = if self.rank() == root { all } else { 0 };
         collected(len, |all| self.gather_into(values, all, root))
     }
 

@@ -182,6 +182,7 @@ static void wrong_values_are_refused(void)
     REFUSES(TSUMUGI_ERROR_NULL, "into", tsumugi_array_gather(array, beyond, 1, NULL));
     REFUSES(TSUMUGI_ERROR_NULL, "from", tsumugi_array_scatter(array, beyond, 1, NULL));
     OK(tsumugi_array_gather(array, NULL, 0, NULL));
+    OK(tsumugi_array_scatter(array, NULL, 0, NULL));
     REFUSES(TSUMUGI_ERROR_NULL, "array", tsumugi_array_own(NULL, 0, 1, NULL));
     REFUSES(TSUMUGI_ERROR_NULL, "array", tsumugi_array_return_home(NULL));
     REFUSES(TSUMUGI_ERROR_NULL, "array", tsumugi_array_fence(NULL));

@@ -37,8 +37,13 @@ static void values_are_combined(struct tsumugi_group *group, struct tsumugi_requ
     for (uint64_t n = 0; n < LEN; n++) CHECK(into[n] == n * 100 * members + below(members));
     CHECK(into[LEN] == UINT64_MAX);
     uint32_t root = (uint32_t)members - 1;
+    memset(into, 0xff, sizeof into);
     OK(tsumugi_group_reduce(group, from, me == root ? into : NULL, LEN, &sum, root, request));
     finish(request);
+    for (uint64_t n = 0; me == root && n < LEN; n++) {
+        CHECK(into[n] == n * 100 * members + below(members));
+    }
+    CHECK(into[LEN] == UINT64_MAX);
     /* In place. */
     for (uint64_t n = 0; n < LEN; n++) into[n] = n + me;
     OK(tsumugi_group_reduce(group, NULL, into, LEN, &sum, 0, request));
@@ -334,6 +339,10 @@ static void wrong_values_are_refused(void)
             tsumugi_group_reduce(world, &word, &word, 1, &sum, size, NULL));
     REFUSES(TSUMUGI_ERROR_LENGTH, "address space",
             tsumugi_group_exscan(world, NULL, &word, SIZE_MAX / 4, &sum, NULL));
+    REFUSES(TSUMUGI_ERROR_LENGTH, "address space",
+            tsumugi_group_reduce(world, &word, &word, SIZE_MAX / 4, &sum, 0, NULL));
+    REFUSES(TSUMUGI_ERROR_LENGTH, "address space",
+            tsumugi_group_reduce_scatter(world, &word, &word, SIZE_MAX / 4, &sum, NULL));
     if (size > 1) {
         REFUSES(TSUMUGI_ERROR_LENGTH, "address space",
                 tsumugi_group_allgather_v(world, &word, 8, all, lens, NULL));

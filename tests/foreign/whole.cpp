@@ -87,6 +87,12 @@ static void groups(const tsumugi::job &job)
     // A function of the program that does not commute: the value of the last member.
     tsumugi::reduction<long> last([](long, long higher) { return higher; });
     REQUIRE(world.allreduce(static_cast<long>(me), last) == size - 1);
+    try {
+        tsumugi::reduction<long> none(std::function<long(const long &, const long &)>{});
+        REQUIRE(!"an empty function combines");
+    } catch (const tsumugi::error &error) {
+        REQUIRE(error.code().value() == TSUMUGI_ERROR_NULL);
+    }
     // Begun, with other things in between.
     std::vector<std::uint64_t> own(3000, me), all(3000), lower(3000, 77);
     tsumugi::request first, second;
@@ -117,7 +123,9 @@ static void groups(const tsumugi::job &job)
     REQUIRE(me != 0 || to[0] == size * (size - 1) / 2);
     world.scan(&me, to.data(), 1, {tsumugi::combine::sum});
     REQUIRE(to[0] == me * (me + 1) / 2);
-    world.reduce_scatter(from.data(), to.data(), 1, {tsumugi::combine::bit_or});
+    for (std::uint32_t of = 0; of < size; of++) from[of] = me + of;
+    world.reduce_scatter(from.data(), to.data(), 1, {tsumugi::combine::max});
+    REQUIRE(to[0] == size - 1 + me);
     world.reduce_scatter(own.data(), all.data(), counts, {tsumugi::combine::sum});
     REQUIRE(all[me] == size * (size - 1) / 2);
     auto half = world.split(me % 2);

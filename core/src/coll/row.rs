@@ -146,10 +146,11 @@ impl RowSeat {
         self.next.fetch_add(count, Ordering::Relaxed)
     }
 
-    /// The highest number that this member has published.
-    pub fn last_published(&self) -> u64 {
+    /// The number of the last collective that this member has begun. When all members have
+    /// done it, none of them reads or watches a row for this group.
+    pub fn last_number(&self) -> u64 {
         // Relaxed: the group is no longer used.
-        self.published.iter().map(|number| number.load(Ordering::Relaxed)).max().unwrap_or(0)
+        self.next.load(Ordering::Relaxed) - 1
     }
 
     /// Begins the collective `number`, in which this member publishes `value`, if

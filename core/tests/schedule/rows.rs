@@ -223,6 +223,19 @@ fn a_member_runs_one_collective_after_the_other() {
     seat.try_enter(&rows, 2, Some(&[])).unwrap();
 }
 
+/// A member that publishes nothing keeps its row, too, until all have done what it has begun:
+/// another one may still watch the row.
+#[test]
+fn the_last_number_is_that_of_the_last_collective() {
+    let rows = Rows(vec![CellRow::new(), CellRow::new()]);
+    let seat = RowSeat::new(0, 2, 7, &rows);
+    assert_eq!(seat.last_number(), 7);
+    let number = seat.take_numbers(1);
+    seat.try_enter(&rows, number, None).unwrap();
+    seat.leave(&rows, number, false);
+    assert_eq!(seat.last_number(), 8);
+}
+
 #[cfg(debug_assertions)]
 #[test]
 fn a_cell_that_is_written_too_early_is_noticed() {

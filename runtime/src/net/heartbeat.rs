@@ -62,6 +62,8 @@ struct HeartbeatState {
     untold: Vec<u32>,
     /// How many dead ranks of this node the last heartbeat named.
     named: usize,
+    /// Room for the bytes of a heartbeat.
+    bytes: Vec<u8>,
 }
 
 /// The payload of a packet between first ranks.
@@ -92,6 +94,7 @@ impl Heartbeats {
                 is_late: false,
                 untold: Vec::new(),
                 named: 0,
+                bytes: Vec::new(),
             }),
             needs_look: AtomicBool::new(false),
         };
@@ -109,6 +112,7 @@ impl Heartbeats {
         state.firsts = member.nodes().firsts().collect();
         let count = state.firsts.len();
         state.sent = vec![false; count].into();
+        state.bytes.reserve(self.long.max(DEAD_MAX * size_of::<Rank>()));
         let rule = Rule::new(self.limit);
         state.silence = Silence::new(member.node(), count, rule, self.now());
     }
@@ -284,7 +288,8 @@ impl Heartbeats {
         send: &mut impl FnMut(Rank, HeartbeatPacket<'_>) -> bool,
     ) {
         if state.is_due {
-            let mut dead = Vec::new();
+            let dead = &mut state.bytes;
+            dead.clear();
             for rank in member.neighbours().filter(|rank| !member.is_alive(*rank)).take(DEAD_MAX) {
                 dead.extend(rank.0.to_le_bytes());
             }
@@ -296,7 +301,7 @@ impl Heartbeats {
                 all.filter(|((first, _), node)| *node != member.node() && member.is_alive(**first));
             state.is_due = false;
             for ((first, sent), _) in others {
-                *sent = *sent || send(*first, HeartbeatPacket::Heartbeat(&dead));
+                *sent = *sent || send(*first, HeartbeatPacket::Heartbeat(dead));
                 state.is_due |= !*sent;
             }
         }

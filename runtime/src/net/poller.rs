@@ -131,6 +131,8 @@ fn watch(net: &NetLayer, stopped: RawFd, _open: &io::PipeReader) {
     let shared = net.shared();
     let links = 0..shared.device.endpoints();
     let events: Option<Vec<RawFd>> = links.clone().map(|link| shared.device.event(link)).collect();
+    let has_events = events.is_some();
+    let mut fds = descriptors(stopped, events.unwrap_or_default());
     let (mut polls, mut pause) = (shared.polls.load(Ordering::Relaxed), Pause::new());
     let (mut patience, mut yields) = (LINGER, 0);
     let (mut rest, mut napped) = (NAP, Duration::ZERO);
@@ -152,29 +154,29 @@ fn watch(net: &NetLayer, stopped: RawFd, _open: &io::PipeReader) {
         } else {
             rest = NAP;
             // The heartbeats wait meanwhile.
-            let mut look = || match &events {
-                Some(_) => net.watch_turn(),
-                None => {
-                    let start = Instant::now();
-                    let came = net.watch_turn();
-                    // Relaxed: it only decides whether the poller lingers.
-                    let may_linger = shared.rounds > 0 && shared.asleep.load(Ordering::Relaxed) > 0;
-                    if came {
-                        pause.restart();
-                    }
-                    came || pause.after(start.elapsed(), may_linger) == PauseStep::Look
+            let mut look = || {
+                if has_events {
+                    return net.watch_turn();
                 }
+                let start = Instant::now();
+                let came = net.watch_turn();
+                // Relaxed: it only decides whether the poller lingers.
+                let may_linger = shared.rounds > 0 && shared.asleep.load(Ordering::Relaxed) > 0;
+                if came {
+                    pause.restart();
+                }
+                came || pause.after(start.elapsed(), may_linger) == PauseStep::Look
             };
             let turns = (0..TURNS).take_while(|_| look()).count();
             let limit = shared.heartbeats.until_next();
-            match &events {
+            match has_events {
                 _ if turns == TURNS => {}
-                Some(events) if links.clone().all(|link| shared.arm(link)) => {
+                true if links.clone().all(|link| shared.arm(link)) => {
                     // For packets that came between the last look and the arming.
                     yields = 0;
                     if !net.watch_turn() && !net.has_unsent() {
                         let start = Instant::now();
-                        if sleep_on(events, stopped, limit) && shared.spins {
+                        if sleep_on(&mut fds, limit) && shared.spins {
                             let soon = start.elapsed() < patience;
                             patience = if soon { patience * 2 } else { LINGER };
                             patience = patience.min(LINGER_MAX);
@@ -183,12 +185,12 @@ fn watch(net: &NetLayer, stopped: RawFd, _open: &io::PipeReader) {
                     }
                 }
                 // Another thread has the device, and may want this core.
-                Some(_) if yields < YIELDS => {
+                true if yields < YIELDS => {
                     thread::yield_now();
                     yields = if turns > 0 { 0 } else { yields + 1 };
                 }
-                Some(_) => _ = nap(net, NAP),
-                None => _ = sleep_on(&[], stopped, pause.take().min(limit)),
+                true => _ = nap(net, NAP),
+                false => _ = sleep_on(&mut fds, pause.take().min(limit)),
             }
         }
         napped = Duration::ZERO;
@@ -234,18 +236,25 @@ fn linger(net: &NetLayer, patience: Duration) {
     }
 }
 
-/// Sleeps until a descriptor is ready, or `limit` is over. Returns whether it was
-/// one of `events`.
-fn sleep_on(events: &[RawFd], stopped: RawFd, limit: Duration) -> bool {
+/// The descriptors for which the poller sleeps: the one that stops it, and the events of
+/// the links.
+fn descriptors(stopped: RawFd, events: Vec<RawFd>) -> Vec<libc::pollfd> {
     let one = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-    let mut fds: Vec<libc::pollfd> = events.iter().copied().chain([stopped]).map(one).collect();
+    std::iter::once(stopped).chain(events).map(one).collect()
+}
+
+/// Sleeps until one of the poller's descriptors is ready, or `limit` is over. Returns
+/// whether an event has come.
+fn sleep_on(fds: &mut [libc::pollfd], limit: Duration) -> bool {
     let limit = libc::timespec {
         tv_sec: limit.as_secs() as libc::time_t,
         tv_nsec: limit.subsec_nanos().into(),
     };
+    // After an error or a signal, the kernel has not written the results.
+    fds.iter_mut().for_each(|fd| fd.revents = 0);
     // SAFETY: the array has that many descriptors; the signal mask may be null.
     unsafe { libc::ppoll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, &limit, std::ptr::null()) };
-    fds[..events.len()].iter().any(|fd| fd.revents != 0)
+    fds[1..].iter().any(|fd| fd.revents != 0)
 }
 
 fn has_stopped(stopped: RawFd) -> bool {

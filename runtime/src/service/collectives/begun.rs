@@ -354,6 +354,7 @@ impl Driven for CollRecord {
                 unsafe { work.exchange.post(group, &tables, &work.buffers, combine) }
             });
             if posted.is_none() {
+                work.exchange.unwatch(group);
                 let error = Error::program("the operation of a collective has panicked");
                 break (Err(error), true);
             }

@@ -92,9 +92,7 @@ impl Exchange {
                         self.held = Some((step, wait));
                         break;
                     }
-                    if let Some((wait, rows)) = self.watched.take().zip(group.rows()) {
-                        rows.seat().unwatch(&rows.memory(), wait);
-                    }
+                    self.unwatch(group);
                 }
             }
         }
@@ -274,6 +272,14 @@ impl Exchange {
         self.machine.handle_lost(group.service().lost().unwrap_or(rank));
     }
 
+    /// No longer asks to be woken. A bit that stays is one of a member that the next group
+    /// in the row may not have.
+    pub(super) fn unwatch(&mut self, group: &GroupHandle) {
+        if let Some((wait, rows)) = self.watched.take().zip(group.rows()) {
+            rows.seat().unwatch(&rows.memory(), wait);
+        }
+    }
+
     /// For what a caller waits, in a report: the collective, and the rank of the message.
     fn reason(&self, group: &GroupHandle, member: u32) -> Reason {
         let group_number = group.report_number().map_or(0, |number| u64::from(number) << 32);
@@ -322,6 +328,8 @@ impl Exchange {
             if self.watched == Some(wait) || rows.seat().is_turn(wait) {
                 return false;
             }
+            // The member for which a step waits may be another one at each try.
+            self.unwatch(group);
             rows.seat().watch(&rows.memory(), wait);
             self.watched = Some(wait);
             // The step is tried once more.

@@ -3,7 +3,7 @@
 //! ```text
 //!  split: each member offers its free rows ─► all choose the lowest row that is free at
 //!         and its highest number              all members, and begin above all numbers
-//!  drop:  the row is free again once all members have done what this one published
+//!  drop:  the row is free again once all members have done what this one has begun
 //! ```
 //!
 //! A rank has [`COLLECTIVE_ROWS`] rows, the first for the group of all ranks. A group for
@@ -37,7 +37,7 @@ enum RowUse {
     Free,
     /// A group has it, or it is offered to one.
     Used,
-    /// The group has gone; its members may still read what has this number.
+    /// The group has gone; its members may still read, or watch, for what has this number.
     Left { members: Box<[RowPlace]>, number: u64 },
 }
 

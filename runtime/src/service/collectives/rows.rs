@@ -76,7 +76,7 @@ impl GroupRows {
 
 impl Drop for GroupRows {
     fn drop(&mut self) {
-        let (members, number) = (self.members.clone(), self.seat.last_published());
+        let (members, number) = (self.members.clone(), self.seat.last_number());
         self.service.rows().leave(self.index, members, number);
     }
 }

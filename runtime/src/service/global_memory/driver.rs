@@ -58,6 +58,8 @@ pub(super) struct DriverState {
     /// Memory whose address was taken away, kept until no rank reaches it.
     pub(super) retiring: Vec<(GlobalAddr, RetiredMemory)>,
     pub(super) is_closed: bool,
+    /// Lists that a thread that drives uses, so that they keep their room.
+    spare: Vec<DueActions>,
     _tables: (MachineTables, LookasideMemory),
 }
 
@@ -129,6 +131,7 @@ impl GlobalDriver {
                 missing: Vec::new(),
                 retiring: Vec::new(),
                 is_closed: false,
+                spare: Vec::new(),
                 _tables: (tables, lookaside_memory),
             }),
             deadline: Deadline::new(),
@@ -217,7 +220,7 @@ impl GlobalDriver {
     /// is bounded, because a ULT of this worker may hold the table for which others
     /// wait.
     pub(super) fn drive(&self) -> usize {
-        let (mut done, mut ended, mut due) = (0, [None; BATCH], DueActions::default());
+        let (mut done, mut ended, mut due) = (0, [None; BATCH], None);
         for turn in 0.. {
             let mut state = self.lock();
             for event in ended.iter_mut().filter_map(Option::take) {
@@ -238,25 +241,32 @@ impl GlobalDriver {
                 }
             }
             let mut told = 0;
-            while let Some(out) = state.machine.poll() {
+            while !is_last && let Some(out) = state.machine.poll() {
                 told += 1;
-                state.tell(out, &mut due);
+                let due = due.get_or_insert_with(|| state.spare.pop().unwrap_or_default());
+                state.tell(out, due);
+            }
+            let is_over = outgoing[0].is_none() && told == 0;
+            if is_over {
+                state.spare.extend(due.take());
             }
             self.deadline.note(state.machine.next_deadline(), &self.member);
             drop(state);
-            for (out, event) in outgoing.iter().flatten().zip(&mut ended) {
-                *event = self.post(out);
-                done += 1;
-            }
-            due.settle(&self.host);
-            done += told;
             if is_last {
                 // There may be more work.
                 self.stir();
             }
-            if is_last || (outgoing[0].is_none() && told == 0) {
+            if is_over {
                 break;
             }
+            for (out, event) in outgoing.iter().flatten().zip(&mut ended) {
+                *event = self.post(out);
+                done += 1;
+            }
+            if let Some(due) = &mut due {
+                due.settle(&self.host);
+            }
+            done += told;
         }
         done
     }
