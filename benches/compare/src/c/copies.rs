@@ -58,10 +58,11 @@ fn acp(folder: &Path) -> Result<Started, String> {
     Ok(Started::Acp { program, folder: folder.to_owned() })
 }
 
-/// Runs a row as two processes of this machine, each on a CPU of its own.
+/// Runs a row as two processes of this machine. Those of ACP are bound, each to a CPU of its
+/// own: unbound, its times vary more.
 fn run(system: &Started, row: &str) -> Result<f64, String> {
     match system {
-        // The command binds the ranks.
+        // The workers are bound as the command decides.
         Started::Ours { program, command } => {
             let mut job = Command::new(command);
             turns::time_said_by(job.args(["run", "-n", "2"]).arg(program).args([row, OPERATIONS]))
