@@ -1,8 +1,11 @@
 //! Programs in C, with this project's libraries and with those whose interfaces the
-//! libraries have: `compare c [--quick] [--only NAME] ...`.
+//! libraries have; and accesses through C beside those through Rust:
+//! `compare c [--quick] [--only NAME] ...`.
 
+mod accesses;
 mod copies;
 mod threads;
+mod turns;
 
 use std::process::ExitCode;
 
@@ -21,7 +24,11 @@ pub fn compare(args: impl Iterator<Item = String>) -> ExitCode {
         }
     }
     let wants = |row: &str| only.is_empty() || only.iter().any(|name| name == row);
-    match threads::compare(quick, &wants).and_then(|()| copies::compare(quick, &wants)) {
+    let rounds = if quick { 5 } else { 15 };
+    let compared = threads::compare(rounds, &wants)
+        .and_then(|()| copies::compare(rounds, &wants))
+        .and_then(|()| accesses::compare(rounds, &wants));
+    match compared {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) => {
             eprintln!("compare c: {why}");

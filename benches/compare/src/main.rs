@@ -5,7 +5,7 @@
 //! | `compare ult [--quick] [--only NAME] ...` | `tsumugi bench ult` | other systems of threads |
 //! | `compare message [--quick] [--only NAME] ...` | `tsumugi bench message` | MPICH, Open MPI, UCX |
 //! | `compare lock [--quick] [--only NAME] ...` | `tsumugi bench lock` | windows of MPICH and Open MPI |
-//! | `compare c [--quick] [--only NAME] ...` | programs in C | MassiveThreads, ACP |
+//! | `compare c [--quick] [--only NAME] ...` | programs in C | MassiveThreads, ACP, Rust |
 
 mod c;
 mod message;
