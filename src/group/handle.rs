@@ -229,7 +229,7 @@ impl Group {
         // SAFETY: the caller's promise.
         let result = unsafe {
             let tables = tables_of(&self.handle, &scratch);
-            self.handle.run_with_scratch(&plan, &tables, input, output, combine)
+            self.handle.run_with_scratch(plan, &tables, input, output, combine)
         };
         // Only calls with blocks of different lengths have tables.
         if !scratch.blocks.iter().all(Vec::is_empty) {

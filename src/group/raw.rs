@@ -292,7 +292,7 @@ impl RawCollective<'_> {
         let [sent, received] = &self.blocks;
         let tables = CollTables { sent, received, ..handle.tables() };
         // SAFETY: the caller's.
-        unsafe { handle.run_with_scratch(&self.plan, &tables, input, output, combine) }
+        unsafe { handle.run_with_scratch(self.plan, &tables, input, output, combine) }
     }
 
     /// Begins the collective, which goes on by itself, also if the result is dropped. Lets

@@ -106,7 +106,8 @@ pub(super) struct CollRecord {
 struct Driving {
     /// `None`: no collective is under way.
     group: Option<GroupHandle>,
-    exchange: Exchange,
+    /// `None`: the record was never used.
+    exchange: Option<Exchange>,
     buffers: CollBuffers,
     scratch: CollScratch,
     combine: Option<ErasedCombine>,
@@ -243,7 +244,7 @@ impl GroupHandle {
         let record = CollRecord::take(self.service());
         *record.work() = Driving {
             group: Some(self.clone()),
-            exchange: Exchange::new(call.plan, self),
+            exchange: Some(Exchange::new(call.plan, self)),
             buffers: CollBuffers { input: call.input, output: call.output, scratch },
             scratch: call.scratch,
             combine: call.combines.then_some(combine),
@@ -284,7 +285,7 @@ impl CollRecord {
     fn new() -> Self {
         let idle = Driving {
             group: None,
-            exchange: Exchange::idle(),
+            exchange: None,
             buffers: CollBuffers::NONE,
             scratch: CollScratch::default(),
             combine: None,
@@ -338,7 +339,9 @@ impl Driven for CollRecord {
     fn advance(&self) -> bool {
         let Ok(mut guard) = self.work.try_lock() else { return false };
         let work = &mut *guard;
-        let Some(group) = &work.group else { return false };
+        let Some((group, exchange)) = work.group.as_ref().zip(work.exchange.as_mut()) else {
+            return false;
+        };
         let mut any = false;
         let (result, leaks) = loop {
             let tables = CollTables {
@@ -351,17 +354,17 @@ impl Driven for CollRecord {
             let combine = combine.as_ref().map(|combine| combine as &super::CombineFn<'_>);
             let posted = panic::contain("the operation of a collective", || {
                 // SAFETY: the promise of `begin_owned`.
-                unsafe { work.exchange.post(group, &tables, &work.buffers, combine) }
+                unsafe { exchange.post(group, &tables, &work.buffers, combine) }
             });
             if posted.is_none() {
-                work.exchange.unwatch(group);
+                exchange.unwatch(group);
                 let error = Error::program("the operation of a collective has panicked");
                 break (Err(error), true);
             }
-            if let Some(result) = work.exchange.poll_done() {
+            if let Some(result) = exchange.poll_done() {
                 break (result, false);
             }
-            if !work.exchange.look(group) {
+            if !exchange.look(group) {
                 return any;
             }
             any = true;
@@ -380,7 +383,7 @@ impl Driven for CollRecord {
 
     fn waits_for(&self) -> Option<Reason> {
         let work = self.work();
-        work.exchange.waits_for(work.group.as_ref()?)
+        work.exchange.as_ref()?.waits_for(work.group.as_ref()?)
     }
 }
 

@@ -44,13 +44,6 @@ impl Exchange {
         Self { machine, tag, under, error: None, turn, held: None, watched: None }
     }
 
-    /// No collective.
-    pub(super) fn idle() -> Self {
-        let (machine, under) = (Collective::new(CollPlan::default()), heapless::Vec::new());
-        let turn = RowTurn::default();
-        Self { machine, tag: 0, under, error: None, turn, held: None, watched: None }
-    }
-
     /// Carries out all steps that there are.
     ///
     /// # Safety
@@ -279,7 +272,7 @@ impl Exchange {
     /// The result, once it is there.
     pub(super) fn poll_done(&mut self) -> Option<Result<(), Error>> {
         let done = self.machine.poll_done()?;
-        Some(match (done, self.error.take().or(self.turn.take_error())) {
+        Some(match (done, self.error.take().or(self.turn.take_error().map(Error::Coll))) {
             (Err(rank), None) => Err(lost_error(rank)),
             (_, Some(error)) => Err(error),
             (Ok(()), None) => Ok(()),

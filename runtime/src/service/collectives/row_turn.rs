@@ -12,12 +12,11 @@ use tsumugi_core::mem::AddrError;
 use tsumugi_core::wait::Reason;
 
 /// The turns of one collective, one for each stage that goes through rows.
-#[derive(Default)]
 pub(super) struct RowTurn {
     /// The number, in the group's rows, of the turn that is next or under way.
     number: u64,
     /// A member's value has another length than this rank expects.
-    error: Option<Error>,
+    error: Option<CollError>,
 }
 
 impl RowTurn {
@@ -29,7 +28,7 @@ impl RowTurn {
     }
 
     /// The first error, once.
-    pub(super) fn take_error(&mut self) -> Option<Error> {
+    pub(super) fn take_error(&mut self) -> Option<CollError> {
         self.error.take()
     }
 
@@ -60,11 +59,11 @@ impl RowTurn {
                 let waited = rows.wait(wait, reason(wait.member()));
                 if let Err(AddrError::PeerLost { rank }) = waited {
                     let lost = lost_error(group.service().lost().unwrap_or(rank));
-                    return Err(self.error.unwrap_or(lost));
+                    return Err(self.error.map_or(lost, Error::Coll));
                 }
             }
         }
-        self.error.map_or(Ok(()), Err)
+        self.error.map_or(Ok(()), |error| Err(Error::Coll(error)))
     }
 
     /// Carries out a step.
@@ -121,7 +120,7 @@ impl RowTurn {
                 if let Some(expected) = value_bytes.filter(|expected| *expected != len) {
                     let rank = group.rank_of(member);
                     let error = CollError::LengthsDiffer { rank, bytes: len, expected };
-                    self.error.get_or_insert(Error::Coll(error));
+                    self.error.get_or_insert(error);
                 }
             }
             CollStep::Leave { has_read_all } => {

@@ -21,7 +21,7 @@ impl GroupHandle {
     /// they are not otherwise used until this returns.
     pub unsafe fn run(
         &self,
-        plan: &CollPlan,
+        plan: CollPlan,
         tables: &CollTables<'_>,
         buffers: &CollBuffers,
         combine: Combine<'_>,
@@ -34,7 +34,7 @@ impl GroupHandle {
             // SAFETY: the caller's promise.
             return unsafe { turn.run(self, published, tables, buffers, combine, reason) };
         }
-        let mut exchange = Exchange::new(plan.clone(), self);
+        let mut exchange = Exchange::new(plan, self);
         loop {
             // SAFETY: the caller's promise.
             unsafe { exchange.post(self, tables, buffers, combine) };
@@ -56,7 +56,7 @@ impl GroupHandle {
     /// That of [`run`](Self::run), without the scratch buffer.
     pub unsafe fn run_with_scratch(
         &self,
-        plan: &CollPlan,
+        plan: CollPlan,
         tables: &CollTables<'_>,
         input: *const u8,
         output: *mut u8,
@@ -105,7 +105,7 @@ impl GroupHandle {
             };
         };
         // SAFETY: local variables, of the sizes of the plan.
-        unsafe { self.run(&plan, &self.tables(), &buffers, Some(&combine)) }?;
+        unsafe { self.run(plan, &self.tables(), &buffers, Some(&combine)) }?;
         Ok(result)
     }
 }

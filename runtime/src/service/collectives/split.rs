@@ -77,7 +77,7 @@ impl GroupHandle {
             scratch: scratch.as_mut_ptr().cast(),
         };
         // SAFETY: local buffers, of the sizes of the plan.
-        unsafe { self.run(&plan, &self.tables(), &buffers, None) }?;
+        unsafe { self.run(plan, &self.tables(), &buffers, None) }?;
         let context = self.claim_context()?;
         let mut members: Vec<(i64, u32)> = (0..)
             .zip(&all)
