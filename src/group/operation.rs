@@ -8,6 +8,10 @@ use tsumugi_core::mem::Plain;
 /// Closures `Fn(T, T) -> T` are operations that need not commute: they get the values
 /// of lower members as their left side. [`Commuting`] marks a closure that commutes, for
 /// which there are faster algorithms.
+///
+/// An operation computes, and must not wait: in a collective that has begun as a value, any
+/// thread of the rank may call it, which then moves nothing else. If an operation panics, a blocking collective unwinds at this rank, and one that has begun ends
+/// with an error; of the other members some may wait for this rank until it ends.
 pub trait Operation<T>: Send + Sync {
     /// The value of the lower members, `left`, with that of the higher ones.
     fn combine(&self, left: T, right: T) -> T;
