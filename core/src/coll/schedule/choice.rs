@@ -11,29 +11,34 @@ use core::ops::Range;
 
 /// From which length on, or up to which, an algorithm is the fastest. A length is that
 /// of the whole buffer of a member, in bytes, unless the name says `block`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CollThresholds {
     /// Where the members share memory, and each takes so many bytes of another one or less,
     /// they go through rows.
     pub published_max: usize,
-    /// Broadcasts from here on are spread by a tree and gathered by a ring.
-    pub broadcast_spread_from: usize,
-    /// Broadcasts from here on go through a chain.
-    pub broadcast_chain_from: usize,
+    /// Broadcasts of these lengths go through a chain where the members share memory; shorter
+    /// and longer ones through a tree.
+    pub broadcast_chain: Range<usize>,
     /// Bytes of a piece in a chain.
     pub broadcast_piece: usize,
+    /// Broadcasts from here on are spread by a tree and gathered by a ring.
+    pub broadcast_spread_from: usize,
+    /// The same where the members may be on several nodes.
+    pub broadcast_far_spread_from: usize,
     /// Allreduces from here on halve.
     pub allreduce_halving_from: usize,
+    /// Allreduces from here on go in a ring, if the members are no power of two.
+    pub allreduce_uneven_ring_from: usize,
     /// Allreduces from here on go in a ring.
     pub allreduce_ring_from: usize,
     /// Gathers and scatters of blocks up to this length go through a tree.
     pub rooted_tree_block_max: usize,
-    /// Allgathers with a result up to this length take log2 P rounds.
-    pub allgather_short_max: usize,
+    /// Allgathers of blocks up to this length take log2 P rounds.
+    pub allgather_short_block_max: usize,
     /// Alltoalls with blocks up to this length take log2 P rounds.
     pub alltoall_short_block_max: usize,
-    /// Reduce-scatters of inputs up to this length take log2 P rounds.
-    pub reduce_scatter_halving_max: usize,
+    /// Reduce-scatters of blocks up to this length take log2 P rounds.
+    pub reduce_scatter_halving_block_max: usize,
 }
 
 /// Where the root of a collective is.
@@ -58,23 +63,26 @@ struct Levels {
 }
 
 impl CollThresholds {
-    /// Thresholds for ranks of one node, in the ranges of the papers named in this folder.
-    /// They were not measured here, but for `published_max`: `tsumugi bench message --only
-    /// collectives` with rows and without them. At 8 B rows take 0.3 to 1 times as long as
-    /// messages (barrier of 8 ranks on two cores: 14 to 37 us), at 1 KiB 0.6 times (4 ranks) to
-    /// 1.7 times (2 ranks).
+    /// Thresholds for ranks of one node, measured with 3 to 16 ranks of one worker, each on a
+    /// core of its own, by forcing each algorithm at each length. Between nodes they were not
+    /// measured.
     pub const DEFAULT: Self = Self {
         published_max: 256,
-        broadcast_spread_from: 64 << 10,
-        broadcast_chain_from: 1 << 20,
-        broadcast_piece: 64 << 10,
-        allreduce_halving_from: 4 << 10,
-        allreduce_ring_from: 256 << 10,
+        broadcast_chain: 16 << 10..96 << 10,
+        broadcast_piece: 4 << 10,
+        broadcast_spread_from: 1 << 20,
+        broadcast_far_spread_from: 64 << 10,
+        allreduce_halving_from: 8 << 10,
+        allreduce_uneven_ring_from: 32 << 10,
+        allreduce_ring_from: 4 << 20,
         rooted_tree_block_max: 1 << 10,
-        allgather_short_max: 32 << 10,
+        allgather_short_block_max: 128 << 10,
         alltoall_short_block_max: 256,
-        reduce_scatter_halving_max: 64 << 10,
+        reduce_scatter_halving_block_max: 128 << 10,
     };
+
+    /// Groups of fewer members take a tree for every broadcast.
+    const CHAIN_MEMBERS_MIN: u32 = 5;
 
     /// Whether values of `bytes` bytes, of which a member takes up to `taken`, go through
     /// rows.
@@ -123,10 +131,16 @@ impl CollThresholds {
     }
 
     fn broadcast_of(&self, of: CollMember, len: usize) -> BroadcastDesign {
-        if of.size > 2 && len >= self.broadcast_chain_from {
-            BroadcastDesign::Chain(self.broadcast_piece)
-        } else if of.size > 2 && len >= self.broadcast_spread_from {
+        let spread_from = match of.has_rows {
+            true => self.broadcast_spread_from,
+            false => self.broadcast_far_spread_from,
+        };
+        if of.size < Self::CHAIN_MEMBERS_MIN {
+            BroadcastDesign::Tree
+        } else if len >= spread_from {
             BroadcastDesign::Spread
+        } else if of.has_rows && self.broadcast_chain.contains(&len) {
+            BroadcastDesign::Chain(self.broadcast_piece)
         } else {
             BroadcastDesign::Tree
         }
@@ -196,9 +210,13 @@ impl CollThresholds {
 
     fn allreduce_of(&self, of: CollMember, elements: Elements) -> AllreduceDesign {
         let (len, is_divided) = (elements.total(), elements.count >= of.size as usize);
+        let ring_from = match of.size.is_power_of_two() {
+            true => self.allreduce_ring_from,
+            false => self.allreduce_uneven_ring_from,
+        };
         if !elements.commutes || !is_divided || len < self.allreduce_halving_from {
             AllreduceDesign::Doubling
-        } else if len < self.allreduce_ring_from {
+        } else if len < ring_from {
             AllreduceDesign::Halving
         } else {
             AllreduceDesign::Ring
@@ -251,7 +269,8 @@ impl CollThresholds {
         blocks: Blocks,
     ) -> CollPlan {
         let is_even = matches!(blocks, Blocks::Even { .. });
-        let design = if total > self.allgather_short_max {
+        let is_long = total / of.size as usize > self.allgather_short_block_max;
+        let design = if is_long {
             AllgatherDesign::Ring
         } else if of.size.is_power_of_two() && is_even {
             AllgatherDesign::Doubling
@@ -276,10 +295,8 @@ impl CollThresholds {
             let all = BufferSpan::first(CollBuffer::Output, total);
             plan.gather_at(inner, here, bytes);
             if is_leader {
-                let design = match total > self.allgather_short_max {
-                    true => AllgatherDesign::Ring,
-                    false => AllgatherDesign::Bruck,
-                };
+                let is_long = total / outer.size as usize > self.allgather_short_block_max;
+                let design = if is_long { AllgatherDesign::Ring } else { AllgatherDesign::Bruck };
                 let blocks = Blocks::Nodes { bytes, size: of.size };
                 plan.allgather(outer, here, here.at, total, blocks, design);
             }
@@ -313,10 +330,11 @@ impl CollThresholds {
         blocks: Blocks,
         own: Range<usize>,
     ) -> CollPlan {
-        let is_short = elements.total() <= self.reduce_scatter_halving_max;
+        let block = elements.total() / of.size as usize;
+        let is_short = block <= self.reduce_scatter_halving_block_max;
         let halve = is_short && elements.commutes && of.size.is_power_of_two();
         let mut plan = CollPlan::default();
-        if self.publishes(of, elements.total(), elements.total() / of.size as usize) {
+        if self.publishes(of, elements.total(), block) {
             plan.published_reduce_scatter(of, elements, own);
             return plan;
         }
