@@ -9,9 +9,10 @@ use tsumugi_core::mem::Plain;
 /// of lower members as their left side. [`Commuting`] marks a closure that commutes, for
 /// which there are faster algorithms.
 ///
-/// An operation computes, and must not wait: in a collective that has begun as a value, any
-/// thread of the rank may call it, which then moves nothing else. If an operation panics, a blocking collective unwinds at this rank, and one that has begun ends
-/// with an error; of the other members some may wait for this rank until it ends.
+/// An operation computes, and must not wait: any thread of the rank may call the operation of
+/// a collective that has begun as a value, and moves nothing else meanwhile. If an operation
+/// panics, a blocking collective unwinds at this rank, and a begun one ends with an error;
+/// some of the other members may wait for this rank until it ends.
 pub trait Operation<T>: Send + Sync {
     /// The value of the lower members, `left`, with that of the higher ones.
     fn combine(&self, left: T, right: T) -> T;

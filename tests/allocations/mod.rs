@@ -255,7 +255,7 @@ impl Parts {
 const WARM_ROUNDS: usize = 8;
 /// Rounds of each kind in which they are counted.
 const ROUNDS: usize = 20;
-/// How often they are counted at most, until there are none.
+/// A count of none must come before so many counts.
 const TRIES: usize = 5;
 
 #[derive(Clone, Copy, Debug)]

@@ -23,7 +23,7 @@ pub struct CollThresholds {
     pub broadcast_piece: usize,
     /// Broadcasts from here on are spread by a tree and gathered by a ring.
     pub broadcast_spread_from: usize,
-    /// The same where the members may be on several nodes.
+    /// The same for members without rows, which may be on several nodes.
     pub broadcast_far_spread_from: usize,
     /// Allreduces from here on halve.
     pub allreduce_halving_from: usize,

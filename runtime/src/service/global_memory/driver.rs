@@ -58,7 +58,7 @@ pub(super) struct DriverState {
     /// Memory whose address was taken away, kept until no rank reaches it.
     pub(super) retiring: Vec<(GlobalAddr, RetiredMemory)>,
     pub(super) is_closed: bool,
-    /// Lists that a thread that drives uses, so that they keep their room.
+    /// Lists for the threads that drive. They keep their room, so nothing is allocated.
     spare: Vec<DueActions>,
     _tables: (MachineTables, LookasideMemory),
 }
