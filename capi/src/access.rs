@@ -5,6 +5,7 @@ use super::parameter::borrow;
 use super::region::byte;
 use super::{TSUMUGI_ERROR_FLAGS, TSUMUGI_ERROR_NULL, TSUMUGI_OK, tsumugi_addr, tsumugi_job};
 use std::ffi::{c_int, c_void};
+use std::hint::black_box;
 use std::slice;
 use tsumugi::global::{Change, DoneWord, GlobalAddr, UNKNOWN};
 use tsumugi::{AddrError, Plain, Word};
@@ -197,22 +198,25 @@ unsafe fn change<T: Word>(
     old: *mut T,
 ) -> c_int {
     // The addition has a path of its own: with the kind known, it is one instruction.
-    // SAFETY: the caller's.
-    unsafe {
-        match what {
-            TSUMUGI_ATOMIC_ADD => change_kind(job, Kind::FetchAdd, at, operand, old),
-            _ => change_by(job, what, at, operand, old),
-        }
+    if what == TSUMUGI_ATOMIC_ADD
+        // SAFETY: the caller's.
+        && let Some(job) = unsafe { job.as_ref() }
+        && let Some(done) = job.word(at, Op::atomic(Kind::FetchAdd, UNKNOWN, operand))
+    {
+        // SAFETY: the caller's.
+        return unsafe { job.changed(done, old) };
     }
+    // SAFETY: the caller's.
+    unsafe { change_by(job, what, at, operand, old) }
 }
 
-/// Carries out an atomic operation of any kind.
+/// Carries out an atomic operation of any kind; the convention is as of `get`.
 ///
 /// # Safety
 ///
 /// `job` is a live job or NULL; `old` is NULL or valid for a write.
 #[inline(never)]
-unsafe fn change_by<T: Word>(
+unsafe extern "C" fn change_by<T: Word>(
     job: *const tsumugi_job,
     what: c_int,
     at: tsumugi_addr,
@@ -220,23 +224,6 @@ unsafe fn change_by<T: Word>(
     old: *mut T,
 ) -> c_int {
     let Some(kind) = kind_of(what) else { return TSUMUGI_ERROR_FLAGS };
-    // SAFETY: the caller's.
-    unsafe { change_kind(job, kind, at, operand, old) }
-}
-
-/// Carries out an atomic operation of a kind.
-///
-/// # Safety
-///
-/// `job` is a live job or NULL; `old` is NULL or valid for a write.
-#[inline(always)]
-unsafe fn change_kind<T: Word>(
-    job: *const tsumugi_job,
-    kind: Kind,
-    at: tsumugi_addr,
-    operand: T,
-    old: *mut T,
-) -> c_int {
     // SAFETY: the caller's.
     if let Some(job) = unsafe { job.as_ref() }
         && let Some(done) = job.word(at, Op::atomic(kind, UNKNOWN, operand))
@@ -249,14 +236,15 @@ unsafe fn change_kind<T: Word>(
     unsafe { carry(job, change, old) }
 }
 
-/// Reads what is not a word at hand.
+/// Reads what is not a word at hand. With the C calling convention, in which no panic
+/// leaves the function, the call is the last instruction of its caller.
 ///
 /// # Safety
 ///
 /// Those of `tsumugi_get`.
 #[cold]
 #[inline(never)]
-unsafe fn get(
+unsafe extern "C" fn get(
     job: *const tsumugi_job,
     into: *mut c_void,
     from: tsumugi_addr,
@@ -279,14 +267,14 @@ unsafe fn get(
     })
 }
 
-/// Writes what is not a word at hand.
+/// Writes what is not a word at hand; the convention is as of `get`.
 ///
 /// # Safety
 ///
 /// Those of `tsumugi_put`.
 #[cold]
 #[inline(never)]
-unsafe fn put(
+unsafe extern "C" fn put(
     job: *const tsumugi_job,
     to: tsumugi_addr,
     from: *const c_void,
@@ -375,11 +363,13 @@ impl tsumugi_job {
         self.done(done)
     }
 
+    /// Lets the machine poll; the convention is as of `get`.
     #[cold]
     #[inline(never)]
-    fn tick(&self) -> c_int {
+    extern "C" fn tick(&self) -> c_int {
         self.global.tick();
-        TSUMUGI_OK
+        // Hidden, so that the call is the last instruction of its callers.
+        black_box(TSUMUGI_OK)
     }
 
     /// Reads a `T` as one access where `from` is aligned, else byte by byte.

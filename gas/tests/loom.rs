@@ -84,11 +84,11 @@ fn a_table_is_given_up_when_no_worker_uses_it_again() {
     };
     check(&mutants, move || {
         gives_up_after(look, |cache, kept, at_it| {
-            let Some(held) = cache.hold_again::<0>(0, kept) else {
+            if !kept.hold::<0>(cache.light()) {
                 return cache.is_waited_for(addr(1));
-            };
+            }
             at_it();
-            cache.end_hold(held)
+            kept.end::<0>(cache.light())
         });
     });
 }

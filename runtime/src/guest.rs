@@ -30,14 +30,16 @@ pub fn guest() -> Option<usize> {
     }
 }
 
-/// The number of the calling thread, if it has one by now; else a caller without a
-/// frame of its own goes to where [`guest`] is called.
+/// The number of the calling thread if it has one by now, else a number of at least
+/// [`NO_GUEST`]; a caller without a frame of its own then goes to where [`guest`] is called.
 #[inline(always)]
-pub fn guest_so_far() -> Option<usize> {
-    // 0 becomes the largest number, like `NONE` less one.
-    let number = word().wrapping_sub(1) as usize;
-    (number < GUESTS).then_some(number)
+pub fn number_so_far() -> usize {
+    // 0 becomes the largest number.
+    word().wrapping_sub(1) as usize
 }
+
+/// No guest has this number or a larger one.
+pub const NO_GUEST: usize = NONE as usize - 1;
 
 /// Takes a number.
 #[cold]

@@ -111,7 +111,7 @@ impl Global {
         };
         // SAFETY: `at_hand` has found as many bytes. Other ranks may read them meanwhile;
         // then each byte has the old or the new value.
-        unsafe { copy_bytes(bytes.as_ptr(), memory.at.as_ptr(), bytes.len()) };
+        unsafe { copy_bytes(bytes.as_ptr(), memory.at().as_ptr(), bytes.len()) };
         if self.end_at_hand(memory) {
             self.tick();
         }
@@ -271,9 +271,12 @@ impl Global {
     fn carry_far(&self, addr: GlobalAddr, op: Op) -> Result<u64, AddrError<GlobalAddr>> {
         let need = if op.writes() { Need::Write } else { Need::Read };
         let bytes = op.bytes();
-        if self.note(addr, bytes, need)
-            && let Some(done) = self.try_word(addr, &op)
-        {
+        // The word may be at hand after all, of a thread that needs fences.
+        let mut done = self.try_word_fenced(addr, &op);
+        if done.is_none() && self.note(addr, bytes, need) {
+            done = self.try_word_fenced(addr, &op);
+        }
+        if let Some(done) = done {
             if done.must_tick {
                 self.tick();
             }
@@ -307,7 +310,7 @@ impl Global {
         };
         // SAFETY: `at_hand` has found as many bytes; the caller's promise. Other ranks may
         // change them meanwhile; then each byte is the old or the new one.
-        unsafe { copy_bytes(memory.at.as_ptr(), into.cast(), bytes as usize) };
+        unsafe { copy_bytes(memory.at().as_ptr(), into.cast(), bytes as usize) };
         if self.end_at_hand(memory) {
             self.tick();
         }

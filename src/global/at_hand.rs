@@ -7,9 +7,9 @@ use std::ptr::NonNull;
 use tsumugi_core::backend::{LoadStore, execute};
 use tsumugi_core::mem::{Agent, LocalAddr, Need, RegionKey, RemoteAddr};
 use tsumugi_core::op::Op;
-use tsumugi_gas::cache::HeldAgain;
+use tsumugi_gas::cache::LightFence;
 use tsumugi_pvas::Direct;
-use tsumugi_runtime::guest::{guest, guest_so_far};
+use tsumugi_runtime::guest::{guest, number_so_far};
 use tsumugi_runtime::service::global_memory::{NearMemory, seat_of_guest, seat_of_worker};
 
 impl Global {
@@ -37,56 +37,63 @@ impl Global {
         addr: GlobalAddr,
         bytes: u64,
         need: Need,
-    ) -> Option<AtHand> {
-        let (seat, memory) = self.look_aside(addr, bytes, need)?;
-        self.hold_near::<HAZARD>(seat, memory)
+    ) -> Option<AtHand<HAZARD>> {
+        AtHand::hold(self.look_aside(addr, bytes, need)?, self.cache.light())
     }
 
-    /// The place of memory, and the seat of the thread, if its lookaside buffer has it and
-    /// the access is allowed.
+    /// The place of memory, if the thread's lookaside buffer has it and the access is
+    /// allowed.
     #[inline(always)]
-    fn look_aside(&self, addr: GlobalAddr, bytes: u64, need: Need) -> Option<(usize, NearMemory)> {
+    fn look_aside(&self, addr: GlobalAddr, bytes: u64, need: Need) -> Option<NearMemory> {
         let seat = match self.runtime.ults().worker() {
             Some(worker) => seat_of_worker(worker),
-            None => seat_of_guest(guest_so_far()?),
+            // A thread without a number has none of the seats.
+            None => seat_of_guest(number_so_far()),
         };
-        Some((seat, self.lookaside.find(seat, addr, bytes, need)?))
-    }
-
-    /// Holds the table of memory that the thread's lookaside buffer has.
-    #[inline(always)]
-    fn hold_near<const HAZARD: usize>(&self, seat: usize, memory: NearMemory) -> Option<AtHand> {
-        let held = self.cache.hold_again::<HAZARD>(seat, memory.kept())?;
-        if memory.is_live() {
-            return Some(AtHand { at: memory.at, held });
-        }
-        self.cache.end_hold(held);
-        None
+        self.lookaside.find(seat, addr, bytes, need)
     }
 
     /// Ends an access. True: the machine waits for that, and the caller must call
     /// [`tick`](Self::tick).
     #[inline(always)]
-    pub(super) fn end_at_hand(&self, at_hand: AtHand) -> bool {
-        self.cache.end_hold(at_hand.held)
+    pub(super) fn end_at_hand<const HAZARD: usize>(&self, at_hand: AtHand<HAZARD>) -> bool {
+        at_hand.end(self.cache.light())
     }
 
     /// Carries out an operation on a word that is at hand; `None` if nothing was done.
     /// Never waits. For the C interfaces.
+    ///
+    /// It does nothing on a machine that needs fences of the processor, for which there is
+    /// [`try_word_fenced`](Self::try_word_fenced): without fences it takes few registers.
     #[inline(always)]
     #[doc(hidden)]
     pub fn try_word(&self, addr: GlobalAddr, op: &Op) -> Option<DoneWord> {
+        match self.cache.light() {
+            LightFence::Compiler => self.try_word_with(LightFence::Compiler, addr, op),
+            LightFence::Processor => None,
+        }
+    }
+
+    /// Does what [`try_word`](Self::try_word) does, on any machine.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn try_word_fenced(&self, addr: GlobalAddr, op: &Op) -> Option<DoneWord> {
+        self.try_word_with(self.cache.light(), addr, op)
+    }
+
+    #[inline(always)]
+    fn try_word_with(&self, light: LightFence, addr: GlobalAddr, op: &Op) -> Option<DoneWord> {
         let need = if op.writes() { Need::Write } else { Need::Read };
-        let (seat, memory) = self.look_aside(addr, op.bytes(), need)?;
+        let memory = self.look_aside(addr, op.bytes(), need)?;
         // What is wrong is found again, and told, by the lookup that follows. With this
         // check `execute` has no error to make, so the caller needs no frame for one.
         if memory.at.as_ptr() as usize & (op.bytes() as usize - 1) != 0 {
             return None;
         }
-        let memory = self.hold_near::<0>(seat, memory)?;
+        let memory = AtHand::<0>::hold(memory, light)?;
         let direct = self.runtime.handle().direct();
-        let result = execute(&FoundMemory { at: memory.at, direct }, op);
-        let must_tick = self.end_at_hand(memory);
+        let result = execute(&FoundMemory { at: memory.at(), direct }, op);
+        let must_tick = memory.end(light);
         Some(DoneWord { old: result.ok()?, must_tick })
     }
 
@@ -132,9 +139,32 @@ pub struct DoneWord {
 
 /// Memory of this node, whose table is held.
 #[must_use = "a hold that does not end keeps its table"]
-pub(super) struct AtHand {
-    pub(super) at: NonNull<u8>,
-    held: HeldAgain<'static>,
+pub(super) struct AtHand<const HAZARD: usize>(NearMemory);
+
+impl<const HAZARD: usize> AtHand<HAZARD> {
+    /// Holds the table of memory that the thread's lookaside buffer has.
+    #[inline(always)]
+    fn hold(memory: NearMemory, light: LightFence) -> Option<Self> {
+        if !memory.kept().hold::<HAZARD>(light) {
+            return None;
+        }
+        if memory.is_live() {
+            return Some(Self(memory));
+        }
+        // The lookup that follows lets the machine poll.
+        let _ = memory.kept().end::<HAZARD>(light);
+        None
+    }
+
+    #[inline(always)]
+    pub(super) fn at(&self) -> NonNull<u8> {
+        self.0.at
+    }
+
+    #[inline(always)]
+    fn end(self, light: LightFence) -> bool {
+        self.0.kept().end::<HAZARD>(light)
+    }
 }
 
 /// Memory that was found already, for an operation on it.

@@ -47,7 +47,7 @@ impl Global {
         if let Some(to) = &to {
             // SAFETY: both ends were found for `bytes` bytes. Other ranks may change
             // them meanwhile; then each byte has the old or the new value.
-            unsafe { copy_bytes(from.at.as_ptr(), to.at.as_ptr(), bytes as usize) }
+            unsafe { copy_bytes(from.at().as_ptr(), to.at().as_ptr(), bytes as usize) }
         }
         let is_copied = to.is_some();
         let mut must_tick = self.end_at_hand(from);

@@ -205,7 +205,7 @@ impl<V: Value> Steps<Global> for WordAt<V> {
         let need = if self.op.writes() { Need::Write } else { Need::Read };
         let done = on.try_word(self.at, &self.op).or_else(|| {
             let is_noted = on.note(self.at, self.op.bytes(), need);
-            if is_noted { on.try_word(self.at, &self.op) } else { None }
+            if is_noted { on.try_word_fenced(self.at, &self.op) } else { None }
         });
         let Some(done) = done else { return Err(self) };
         if done.must_tick {

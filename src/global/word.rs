@@ -16,7 +16,8 @@ impl Global {
         if op.notify {
             return None;
         }
-        let done = self.try_word(word.target(), &op)?;
+        let at = word.target();
+        let done = self.try_word(at, &op).or_else(|| self.try_word_fenced(at, &op))?;
         if done.must_tick {
             self.tick();
         }

@@ -15,6 +15,7 @@
 //!
 //! Progress: wait-free.
 
+use super::slot::CacheSlot;
 use tsumugi_core::mutate;
 use tsumugi_core::sync::{AtomicU32, Ordering, compiler_fence, fence};
 
@@ -23,10 +24,24 @@ use tsumugi_core::sync::{AtomicU32, Ordering, compiler_fence, fence};
 // and take twice the memory of every rank.
 #[derive(Debug)]
 #[repr(align(64))]
-pub struct HazardPointers([AtomicU32; HAZARDS]);
+pub struct HazardPointers {
+    own: [AtomicU32; HAZARDS],
+    /// A slot that never changes, for memory that has no slot.
+    pub(super) no_slot: CacheSlot,
+}
 
 /// The number of tables that a worker can hold at a time.
 pub const HAZARDS: usize = 2;
+
+/// The light half: what orders a change of a hazard pointer before the next read of a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LightFence {
+    /// A fence for the compiler. The barrier of the heavy half orders the processor's
+    /// accesses.
+    Compiler,
+    /// A fence of the processor.
+    Processor,
+}
 
 /// The hazard pointers of all workers of a rank, and the barrier between the two sides.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +53,36 @@ pub(crate) struct HazardDomain<'m> {
 impl HazardPointers {
     /// Hazard pointers that name no slot.
     pub fn new() -> Self {
-        Self([0; HAZARDS].map(AtomicU32::new))
+        Self { own: [0; HAZARDS].map(AtomicU32::new), no_slot: CacheSlot::new() }
+    }
+
+    /// Announces that this worker uses slot `number - 1`; the number 0 announces no slot.
+    /// The worker reads the slot's word after this.
+    #[inline(always)]
+    pub(super) fn take<const HAZARD: usize>(&self, number: u32, light: LightFence) {
+        // Relaxed: fenced by the next line.
+        self.own[HAZARD].store(number, Ordering::Relaxed);
+        light.pass();
+    }
+
+    /// Ends this. The worker reads the slot's word after this.
+    #[inline(always)]
+    pub(super) fn leave<const HAZARD: usize>(&self, light: LightFence) {
+        // Release: pairs with the Acquire in `has`. The access is ordered before
+        // this store.
+        self.own[HAZARD].store(0, Ordering::Release);
+        light.pass();
+    }
+}
+
+impl LightFence {
+    #[inline(always)]
+    fn pass(self) {
+        match self {
+            Self::Compiler => compiler_fence(Ordering::SeqCst),
+            // SeqCst: pairs with the fence in `heavy`.
+            Self::Processor => mutate!("gas_seat_no_light": fence(Ordering::SeqCst) => ()),
+        }
     }
 }
 
@@ -53,36 +97,16 @@ impl<'m> HazardDomain<'m> {
         Self { hazards, barrier }
     }
 
-    /// Announces that this worker uses `slot`; returns the hazard pointer. The worker
-    /// reads the slot's word after this.
+    /// The hazard pointers of a worker.
     #[inline(always)]
-    pub(crate) fn take<const HAZARD: usize>(self, worker: usize, slot: u32) -> &'m AtomicU32 {
-        let hazard = &self.hazards[worker].0[HAZARD];
-        // Relaxed: fenced by the next line.
-        hazard.store(slot + 1, Ordering::Relaxed);
-        self.light();
-        hazard
-    }
-
-    /// Ends this. The worker reads the slot's word after this.
-    #[inline(always)]
-    pub(crate) fn leave<const HAZARD: usize>(self, worker: usize) {
-        self.clear(&self.hazards[worker].0[HAZARD]);
-    }
-
-    /// Does the same to a hazard pointer that [`take`](Self::take) has returned.
-    #[inline(always)]
-    pub(crate) fn clear(self, hazard: &AtomicU32) {
-        // Release: pairs with the Acquire in `has`. The access is ordered before
-        // this store.
-        hazard.store(0, Ordering::Release);
-        self.light();
+    pub(super) fn of(self, worker: usize) -> &'m HazardPointers {
+        &self.hazards[worker]
     }
 
     /// The fence between a change of words and the reads of pins and of
     /// [`has`](Self::has).
     pub(crate) fn heavy(self) {
-        // SeqCst: pairs with the fence in `light`, or the barrier takes its place.
+        // SeqCst: pairs with the fence in `LightFence::pass`, or the barrier takes its place.
         mutate!("gas_drain_unordered": fence(Ordering::SeqCst) => ());
         if let Some(barrier) = self.barrier.filter(|_| !self.hazards.is_empty()) {
             barrier();
@@ -91,19 +115,18 @@ impl<'m> HazardDomain<'m> {
 
     /// Whether a worker uses `slot`.
     pub(crate) fn has(self, slot: usize) -> bool {
-        // Acquire: pairs with the Release in `leave`.
+        // Acquire: pairs with the Release in `HazardPointers::leave`.
         let is_it = |hazard: &AtomicU32| hazard.load(Ordering::Acquire) == slot as u32 + 1;
-        let mut hazards = self.hazards.iter().flat_map(|worker| worker.0.iter());
+        let mut hazards = self.hazards.iter().flat_map(|worker| worker.own.iter());
         mutate!("gas_seat_unseen": hazards.any(is_it) => false)
     }
 
+    /// The light half.
     #[inline(always)]
-    fn light(self) {
+    pub(super) fn light(self) -> LightFence {
         match self.barrier {
-            // The barrier of the heavy half orders the processor's accesses.
-            Some(_) => compiler_fence(Ordering::SeqCst),
-            // SeqCst: pairs with the fence in `heavy`.
-            None => mutate!("gas_seat_no_light": fence(Ordering::SeqCst) => ()),
+            Some(_) => LightFence::Compiler,
+            None => LightFence::Processor,
         }
     }
 }

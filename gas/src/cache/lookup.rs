@@ -1,7 +1,7 @@
 //! The cache as workers use it: lookups of addresses, which hold or pin the slot of
 //! their table.
 
-use super::hazard::HazardDomain;
+use super::hazard::{HazardDomain, HazardPointers, LightFence};
 use super::slot::{CacheSlot, SlotState, SlotWord};
 use crate::address::{GlobalAddr, STARTER, Split};
 use crate::control::{TABLE_BYTES, WAYS};
@@ -10,7 +10,7 @@ use core::fmt;
 use tsumugi_core::mem::{AddrError, Need, Rank, RegionKey, RemoteAddr};
 use tsumugi_core::mutate;
 use tsumugi_core::sync::mapped;
-use tsumugi_core::sync::{AtomicU32, Ordering, edge, fence};
+use tsumugi_core::sync::{Ordering, edge, fence};
 
 /// The cache as workers use it: a view, cheap to copy and to send.
 #[derive(Clone, Copy)]
@@ -48,21 +48,21 @@ pub struct HeldTarget {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeldSlot(u32);
 
-/// A slot, and the table that it had: what a thread keeps of a lookup so as to
-/// [hold it again](TableCache::hold_again).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KeptSlot {
-    slot: u32,
-    word: u64,
-}
-
-/// A slot that a worker holds again. Its table stays until the
-/// [end](TableCache::end_hold).
+/// A slot, the table that it had, and the hazard pointers of the worker: what a thread
+/// keeps of a lookup so as to [hold it again](KeptSlot::hold).
+// It is used by reference: each word is loaded where it is used, so that few registers are
+// in use at a time.
 #[derive(Clone, Copy, Debug)]
-#[must_use = "a hold that does not end keeps its table"]
-pub struct HeldAgain<'m> {
-    /// The hazard pointer, and the slot that it names; `None` for starter memory.
-    held: Option<(&'m AtomicU32, &'m CacheSlot)>,
+#[repr(C)]
+pub struct KeptSlot<'m> {
+    hazards: &'m HazardPointers,
+    /// Of starter memory, a slot that never changes.
+    slot: &'m CacheSlot,
+    word: u64,
+    /// What the hazard pointer is while the slot is held.
+    number: u32,
+    /// For the keeper: a word that it keeps with the slot. 0 after the lookup.
+    pub note: u32,
 }
 
 /// A target. Its table stays until the slot is [unpinned](TableCache::unpin).
@@ -183,14 +183,16 @@ impl<'m> TableCache<'m> {
         addr: GlobalAddr,
         bytes: u64,
         need: Need,
-    ) -> Option<(HeldTarget, KeptSlot)> {
+    ) -> Option<(HeldTarget, KeptSlot<'m>)> {
+        let hazards = self.hazards.of(worker);
         if self.split.region(addr) == STARTER {
             let target = self.target(addr, bytes, need, self.starter, SlotWord(0))?;
-            let kept = KeptSlot { slot: u32::MAX, word: 0 };
+            let kept = KeptSlot { hazards, slot: &hazards.no_slot, word: 0, number: 0, note: 0 };
             return Some((HeldTarget { target, slot: HeldSlot(u32::MAX) }, kept));
         }
         let (slot, word) = self.find(addr)?;
-        self.hazards.take::<HAZARD>(worker, slot as u32);
+        let (number, light) = (slot as u32 + 1, self.hazards.light());
+        hazards.take::<HAZARD>(number, light);
         let entry = self.read(slot, addr);
         // Acquire: pairs with the Release fence in `Fetcher::begin`.
         fence(Ordering::Acquire);
@@ -198,49 +200,18 @@ impl<'m> TableCache<'m> {
         if mutate!("gas_no_second_look": after == word => true)
             && let Some(target) = self.target(addr, bytes, need, entry, word)
         {
-            let kept = KeptSlot { slot: slot as u32, word: word.0 };
+            let (slot_of, word) = (&self.slots[slot], word.0);
+            let kept = KeptSlot { hazards, slot: slot_of, word, number, note: 0 };
             return Some((HeldTarget { target, slot: HeldSlot(slot as u32) }, kept));
         }
-        self.hazards.leave::<HAZARD>(worker);
+        hazards.leave::<HAZARD>(light);
         None
     }
 
-    /// Holds a slot that an earlier lookup has held, if it has the same copy of the same
-    /// table; then that lookup would find the same target now. Otherwise nothing is
-    /// held, and the machine may [have waited](Self::is_waited_for). The rest is as for
-    /// [`try_hold`](Self::try_hold); [`end_hold`](Self::end_hold) ends the access.
-    /// Wait-free.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such worker.
+    /// The fence that [`KeptSlot::hold`] and [`KeptSlot::end`] need.
     #[inline(always)]
-    pub fn hold_again<const HAZARD: usize>(
-        &self,
-        worker: usize,
-        kept: KeptSlot,
-    ) -> Option<HeldAgain<'m>> {
-        // Starter memory needs no hazard pointer.
-        let Some(slot) = self.slots.get(kept.slot as usize) else {
-            return Some(HeldAgain { held: None });
-        };
-        let hazard = self.hazards.take::<HAZARD>(worker, kept.slot);
-        // Acquire: pairs with the Release in `Fetcher::publish`, as in `find`.
-        let word = slot.word.load(Ordering::Acquire);
-        if mutate!("gas_kept_unchecked": word == kept.word => true) {
-            return Some(HeldAgain { held: Some((hazard, slot)) });
-        }
-        self.hazards.clear(hazard);
-        None
-    }
-
-    /// Ends an access that [`hold_again`](Self::hold_again) has begun, as
-    /// [`release`](Self::release) does. Wait-free.
-    #[inline(always)]
-    pub fn end_hold(&self, held: HeldAgain<'_>) -> bool {
-        let Some((hazard, slot)) = held.held else { return false };
-        self.hazards.clear(hazard);
-        SlotWord(slot.word.load(Ordering::Relaxed)).state() == SlotState::Draining
+    pub fn light(&self) -> LightFence {
+        self.hazards.light()
     }
 
     /// Ends the access. True: the machine waits for that, and the caller must let it
@@ -249,7 +220,7 @@ impl<'m> TableCache<'m> {
     pub fn release<const HAZARD: usize>(&self, worker: usize, slot: HeldSlot) -> bool {
         // Starter memory needs no hazard pointer.
         let Some(held) = self.slots.get(slot.0 as usize) else { return false };
-        self.hazards.leave::<HAZARD>(worker);
+        self.hazards.of(worker).leave::<HAZARD>(self.hazards.light());
         SlotWord(held.word.load(Ordering::Relaxed)).state() == SlotState::Draining
     }
 
@@ -454,16 +425,34 @@ impl<'m> TableCache<'m> {
     }
 }
 
-impl KeptSlot {
-    /// The slot that [`parts`](Self::parts) has taken apart.
+impl KeptSlot<'_> {
+    /// Holds the slot that an earlier lookup has held, if it has the same copy of the same
+    /// table; then that lookup would find the same target now. Otherwise nothing is
+    /// held, and the machine may [have waited](TableCache::is_waited_for). The caller is
+    /// the worker of the lookup, with the [fence](TableCache::light) of the same cache. The
+    /// slot stays until the [`end`](Self::end); before that, the worker must not hold
+    /// anything else with the same hand. Wait-free.
     #[inline(always)]
-    pub const fn from_parts(slot: u32, word: u64) -> Self {
-        Self { slot, word }
+    #[must_use = "a hold that does not end keeps its table"]
+    pub fn hold<const HAZARD: usize>(&self, light: LightFence) -> bool {
+        self.hazards.take::<HAZARD>(self.number, light);
+        // Acquire: pairs with the Release in `Fetcher::publish`, as in `find`.
+        let now = self.slot.word.load(Ordering::Acquire);
+        if mutate!("gas_kept_unchecked": now == self.word => true) {
+            return true;
+        }
+        self.hazards.leave::<HAZARD>(light);
+        false
     }
 
-    /// Two words, for a caller that keeps them apart.
-    pub const fn parts(self) -> (u32, u64) {
-        (self.slot, self.word)
+    /// Ends the access that [`hold`](Self::hold) has begun, with the same fence. True: the
+    /// machine may wait for that, and the caller must let it poll. Wait-free.
+    #[inline(always)]
+    #[must_use = "the machine may wait"]
+    pub fn end<const HAZARD: usize>(&self, light: LightFence) -> bool {
+        self.hazards.leave::<HAZARD>(light);
+        // A slot that drains has another word than when it was held.
+        self.slot.word.load(Ordering::Relaxed) != self.word
     }
 }
 

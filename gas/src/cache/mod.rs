@@ -34,8 +34,8 @@ mod slot;
 pub use fetch::{Fetch, TableWanted};
 pub(crate) use fetch::{FetchStep, Fetcher};
 pub(crate) use hazard::HazardDomain;
-pub use hazard::{HAZARDS, HazardPointers};
+pub use hazard::{HAZARDS, HazardPointers, LightFence};
 pub use lookup::{
-    HeldAgain, HeldSlot, HeldTarget, KeptSlot, Miss, Pinned, ResolvedAddr, TableCache,
+    HeldSlot, HeldTarget, KeptSlot, Miss, Pinned, ResolvedAddr, TableCache,
 };
 pub use slot::CacheSlot;
