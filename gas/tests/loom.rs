@@ -76,7 +76,7 @@ fn a_table_is_given_up_when_no_worker_uses_it() {
 fn a_table_is_given_up_when_no_worker_uses_it_again() {
     let mutants =
         ["gas_seat_no_light", "gas_drain_unordered", "gas_seat_unseen", "gas_kept_unchecked"];
-    let look = |cache: TableCache<'_>| {
+    let look = |cache: TableCache<'static>| {
         let found = cache.hold_keeping::<0>(0, addr(1), 8, Need::Read);
         let (HeldTarget { slot, .. }, kept) = found.expect("the table is here");
         assert!(!cache.release::<0>(0, slot), "nothing waits yet");
@@ -118,7 +118,7 @@ fn gives_up(access: impl FnOnce(TableCache<'_>, &dyn Fn()) -> bool + Send + Sync
 
 /// The same after a lookup by which the owner is not concerned yet.
 fn gives_up_after<P: Send + Sync + 'static>(
-    look: impl FnOnce(TableCache<'_>) -> P,
+    look: impl FnOnce(TableCache<'static>) -> P,
     access: impl FnOnce(TableCache<'_>, P, &dyn Fn()) -> bool + Send + Sync + 'static,
 ) {
     let (words, mut machine) = rank(2);

@@ -192,7 +192,7 @@ impl Lookaside {
         &self,
         seat: usize,
         addr: GlobalAddr,
-        kept: KeptSlot<'static>,
+        mut kept: KeptSlot<'static>,
         view: RegionView<'_>,
     ) {
         let (first, _) = self.split(addr);
@@ -202,12 +202,13 @@ impl Lookaside {
             // Relaxed: the next thread of the seat has its number from this one.
             own.store(Box::into_raw(entries), Ordering::Relaxed);
         }
+        kept.note = view.life;
         let region = NearRegion {
             tag: first | u64::from(view.access),
             base: view.base,
             bytes: view.bytes,
             live: view.live,
-            kept: MaybeUninit::new(KeptSlot { note: view.life, ..kept }),
+            kept: MaybeUninit::new(kept),
         };
         // SAFETY: the entry is this thread's, and of the box above.
         unsafe { entry(own, first).write(region) };
