@@ -60,16 +60,15 @@ fn measured(place: &Place, kind: &str, count: u32) -> Result<(), Error> {
     // programs it seldom is. So no part of an access is done before the loop.
     let word = || hint::black_box(place.word);
     let to = || hint::black_box(place.to);
+    let keep = |value: u64| _ = hint::black_box(value);
     let mut rounds = 0..count;
     match kind {
         "put" => rounds.try_for_each(|value| Ok(rt.put(word(), u64::from(value))?)),
-        "get" => rounds.try_for_each(|_| Ok(drop(hint::black_box(rt.get(word())?)))),
-        "fetch_add" => rounds.try_for_each(|_| Ok(drop(hint::black_box(rt.fetch_add(word(), 1)?)))),
+        "get" => rounds.try_for_each(|_| Ok(keep(rt.get(word())?))),
+        "fetch_add" => rounds.try_for_each(|_| Ok(keep(rt.fetch_add(word(), 1)?))),
         "global_put" => rounds.try_for_each(|value| Ok(global.put(to(), u64::from(value))?)),
-        "global_get" => rounds.try_for_each(|_| Ok(drop(hint::black_box(global.get(to())?)))),
-        "global_fetch_add" => {
-            rounds.try_for_each(|_| Ok(drop(hint::black_box(global.fetch_add(to(), 1)?))))
-        }
+        "global_get" => rounds.try_for_each(|_| Ok(keep(global.get(to())?))),
+        "global_fetch_add" => rounds.try_for_each(|_| Ok(keep(global.fetch_add(to(), 1)?))),
         "global_copy" => rounds.try_for_each(|_| Ok(global.copy(to(), place.own, 1)?)),
         kind => Err(Error::program(format!("'{kind}' is none of the kinds"))),
     }

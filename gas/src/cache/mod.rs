@@ -35,7 +35,5 @@ pub use fetch::{Fetch, TableWanted};
 pub(crate) use fetch::{FetchStep, Fetcher};
 pub(crate) use hazard::HazardDomain;
 pub use hazard::{HAZARDS, HazardPointers, LightFence};
-pub use lookup::{
-    HeldSlot, HeldTarget, KeptSlot, Miss, Pinned, ResolvedAddr, TableCache,
-};
+pub use lookup::{HeldSlot, HeldTarget, KeptSlot, Miss, Pinned, ResolvedAddr, TableCache};
 pub use slot::CacheSlot;
