@@ -360,5 +360,6 @@ pub(crate) const MAIN_STACK_BYTES: usize = 8 << 20;
 pub(crate) const SPIN: u32 = 200;
 /// A rank has so much, but a quarter of its exposed memory at most.
 pub(crate) const POOL_BYTES: usize = 256 << 20;
-const POOL_BYTES_MIN: usize = 64 << 10;
+/// Its largest block takes the buckets of one map by default, 96 KiB.
+const POOL_BYTES_MIN: usize = 2 << 20;
 const POOL_BYTES_MAX: usize = 1 << 42;

@@ -58,6 +58,7 @@ mod pod;
 pub mod config;
 mod knob;
 mod runtime;
+mod agreement;
 mod memory;
 mod adopted;
 mod ops;

@@ -97,8 +97,8 @@ impl Runtime {
     ///
     /// # Errors
     ///
-    /// Those of [`share`](Self::share); [`AddrError::NoSuchRank`]: `home` is not a
-    /// rank.
+    /// Those of [`share`](Self::share); [`Error::HomesDiffer`]; [`AddrError::NoSuchRank`]:
+    /// `home` is not a rank.
     pub fn share_lock(&self, home: Rank, kind: LockKind) -> Result<SharedLock, Error> {
         LockOptions::new().kind(kind).create(self, home)
     }
@@ -112,11 +112,8 @@ impl LockOptions {
     ///
     /// Those of [`Runtime::share_lock`].
     pub fn create(&self, rt: &Runtime, home: Rank) -> Result<SharedLock, Error> {
+        rt.check_home(home)?;
         let words = Words::share(rt, self.agent, LOCK_BYTES)?;
-        // As the checks of an access: `home` must be a rank.
-        if home.0 >= rt.size() {
-            return Err(Error::Addr(AddrError::NoSuchRank { rank: home, size: rt.size() }));
-        }
         let home = RemoteAddr { rank: home, key: words.key(), offset: 0 };
         let lock = Lock { home, nodes: words.node_table(), kind: self.kind };
         Ok(SharedLock { inner: Arc::new(LockInner { words, lock }) })

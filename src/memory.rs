@@ -120,20 +120,6 @@ impl Runtime {
         self.share_own(Exposed { block, len: len as u64, of: PhantomData })
     }
 
-    /// Checks that all ranks give the same length. Collective.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::LengthsDiffer`], and those of [`allgather`](Self::allgather).
-    pub(crate) fn check_length(&self, own: u64) -> Result<(), Error> {
-        if self.handle().agree(own)?.is_some() {
-            return Ok(());
-        }
-        let others = self.ranks().zip(self.allgather(own)?);
-        let mut differ = others.filter(|(_, other)| *other != own);
-        differ.next().map_or(Ok(()), |(rank, other)| Err(Error::LengthsDiffer { own, rank, other }))
-    }
-
     /// Makes a shared array of which `own` is this rank's part.
     fn share_own<T: Plain>(&self, own: Exposed<T>) -> Result<Shared<T>, Error> {
         let len = own.len();

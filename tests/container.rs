@@ -387,9 +387,13 @@ fn a_pool_of_the_program_has_containers_of_its_own() {
         let none = GlobalSet::<u32>::options().buckets(0).pool(&pool).create(rt);
         assert!(matches!(none, Err(Error::Container(_))));
         let nowhere = GlobalVec::<u32>::options().home(Rank(9)).pool(&pool).create(rt);
-        let rank = Rank(9);
+        let no_such = AddrError::NoSuchRank { rank: Rank(9), size: 2 };
+        assert!(matches!(nowhere, Err(Error::Addr(error)) if error == no_such));
+        let elsewhere = GlobalVec::<u32>::options().home(rt.rank()).pool(&pool).create(rt);
+        let other = Rank(1 - rt.rank().0);
         assert!(
-            matches!(nowhere, Err(Error::Container(ContainerError::NotMade { rank: r })) if r == rank)
+            matches!(elsewhere, Err(Error::HomesDiffer { own, rank, other: home })
+                if own == rt.rank() && rank == other && home == other)
         );
         // Until the pool is full. The set is as before then.
         let vector = GlobalVec::<[u64; 512]>::options().pool(&pool).create(rt)?;

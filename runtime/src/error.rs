@@ -74,6 +74,15 @@ pub enum Error {
         /// The length on that rank.
         other: u64,
     },
+    /// The ranks have called a collective constructor with different homes.
+    HomesDiffer {
+        /// The home that this rank gave.
+        own: Rank,
+        /// A rank that gave another one.
+        rank: Rank,
+        /// The home that it gave.
+        other: Rank,
+    },
     /// An access to global memory was refused.
     Access(AddrError<GlobalAddr>),
     /// Memory could not get a global address.
@@ -167,6 +176,11 @@ impl fmt::Display for Error {
                      length {other}; all ranks must give the same length"
                 )
             }
+            Self::HomesDiffer { own, rank, other } => write!(
+                f,
+                "this rank has called a collective constructor with {own} as the home, {rank} \
+                 with {other}; all ranks must give the same home"
+            ),
             Self::Busy(why) => write!(f, "the operation was not begun: {why}"),
             Self::Card { rank, error: error @ CardError::Release { .. } } => {
                 write!(f, "{rank} cannot be in one job with this rank: {error}")
@@ -213,6 +227,10 @@ impl fmt::Debug for Error {
             }
             Self::LengthsDiffer { own, rank, other } => {
                 let mut shown = f.debug_struct("LengthsDiffer");
+                shown.field("own", own).field("rank", rank).field("other", other).finish()
+            }
+            Self::HomesDiffer { own, rank, other } => {
+                let mut shown = f.debug_struct("HomesDiffer");
                 shown.field("own", own).field("rank", rank).field("other", other).finish()
             }
             Self::Card { rank, error } => {

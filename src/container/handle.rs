@@ -84,12 +84,13 @@ impl<C: Container> ContainerOptions<C> {
     ///
     /// - [`Error::OutOfMemory`]: the pool has no block of this size, or the exposed memory
     ///   none for the pool. The other ranks get [`Error::Container`] with
-    ///   [`NotMade`](ContainerError::NotMade), and so do all if there is no such home.
+    ///   [`NotMade`](ContainerError::NotMade).
     /// - [`Error::Container`] with [`NoSlots`](ContainerError::NoSlots): there are no ranks
     ///   or no buckets.
     /// - [`Error::Register`], [`Error::Name`]: the pool could not be made.
-    /// - [`Error::Coll`], [`Error::Addr`], [`Error::Access`]: a rank has died; [`Error::Coll`]
-    ///   also if another thread of this rank is in a collective.
+    /// - [`Error::HomesDiffer`]: another rank has another [home](Self::home).
+    /// - [`Error::Coll`], [`Error::Addr`], [`Error::Access`]: a rank has died; [`Error::Addr`]
+    ///   also if the home is not a rank of the job, and [`Error::Coll`] if another thread of this rank is in a collective.
     ///
     /// # Panics
     ///
@@ -100,6 +101,7 @@ impl<C: Container> ContainerOptions<C> {
             None => rt.pool_of_containers()?,
         };
         rt.assert_owns("the pool", pool.runtime());
+        rt.check_home(self.home)?;
         let made = (rt.rank() == self.home).then(|| {
             let object = C::make(&pool, rt, &self)?;
             let header = Header::make(&pool, C::SHAPE, object);

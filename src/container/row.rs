@@ -86,7 +86,7 @@ impl<T: Plain> GlobalRow<T> {
     /// [`Error::Container`] with [`NoElement`](ContainerError::NoElement): there are not as
     /// many. [`Error::Access`]: a rank has died.
     pub fn get_slice(&self, index: usize, into: &mut [T]) -> Result<(), Error> {
-        let last = index.saturating_add(into.len()).saturating_sub(1);
+        let last = index.saturating_add(into.len().saturating_sub(1));
         self.opened.call(|row, pool| {
             let read = row.read(pool, place::<T>(index), bytes_of_mut(into));
             read.map_err(|error| no_element::<T>(error, last))

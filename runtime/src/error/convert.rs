@@ -45,6 +45,7 @@ macro_rules! variants {
                     $(Self::$other(error) => Some((stringify!($other), error)),)*
                     Self::OutOfMemory { .. }
                     | Self::LengthsDiffer { .. }
+                    | Self::HomesDiffer { .. }
                     | Self::Busy(_)
                     | Self::Card { .. }
                     | Self::SeveralNodes { .. }

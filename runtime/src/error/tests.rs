@@ -65,6 +65,7 @@ fn all() -> Vec<(&'static str, Error)> {
         ("Register", RegisterError::TableFull { slots: 9 }.into()),
         ("OutOfMemory", Error::OutOfMemory { bytes: 8, variable: "TSUMUGI_HEAP_BYTES" }),
         ("LengthsDiffer", Error::LengthsDiffer { own: 4, rank: Rank(0), other: 5 }),
+        ("HomesDiffer", Error::HomesDiffer { own: Rank(4), rank: Rank(0), other: Rank(5) }),
         ("Access", Error::Access(AddrError::PeerLost { rank: Rank(3) })),
         ("Name", NameError::Full { color: 1 }.into()),
         ("Full", Full::Operations.into()),
