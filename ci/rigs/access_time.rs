@@ -63,15 +63,16 @@ fn measured(place: &Place, kind: &str, count: u32) -> Result<(), Error> {
     let keep = |value: u64| _ = hint::black_box(value);
     let mut rounds = 0..count;
     match kind {
-        "put" => rounds.try_for_each(|value| Ok(rt.put(word(), u64::from(value))?)),
-        "get" => rounds.try_for_each(|_| Ok(keep(rt.get(word())?))),
-        "fetch_add" => rounds.try_for_each(|_| Ok(keep(rt.fetch_add(word(), 1)?))),
-        "global_put" => rounds.try_for_each(|value| Ok(global.put(to(), u64::from(value))?)),
-        "global_get" => rounds.try_for_each(|_| Ok(keep(global.get(to())?))),
-        "global_fetch_add" => rounds.try_for_each(|_| Ok(keep(global.fetch_add(to(), 1)?))),
-        "global_copy" => rounds.try_for_each(|_| Ok(global.copy(to(), place.own, 1)?)),
-        kind => Err(Error::program(format!("'{kind}' is none of the kinds"))),
+        "put" => rounds.try_for_each(|value| rt.put(word(), u64::from(value)))?,
+        "get" => rounds.try_for_each(|_| rt.get(word()).map(keep))?,
+        "fetch_add" => rounds.try_for_each(|_| rt.fetch_add(word(), 1).map(keep))?,
+        "global_put" => rounds.try_for_each(|value| global.put(to(), u64::from(value)))?,
+        "global_get" => rounds.try_for_each(|_| global.get(to()).map(keep))?,
+        "global_fetch_add" => rounds.try_for_each(|_| global.fetch_add(to(), 1).map(keep))?,
+        "global_copy" => rounds.try_for_each(|_| global.copy(to(), place.own, 1))?,
+        kind => return Err(Error::program(format!("'{kind}' is none of the kinds"))),
     }
+    Ok(())
 }
 
 fn time(place: &Place, kind: &str) -> Result<(), Error> {

@@ -18,11 +18,10 @@
 
 use crate::guest::{GUESTS, NO_GUEST};
 use crate::leaked_slice::{LeakedSlice, lend};
-use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
 use std::ptr::{self, NonNull};
 use tsumugi_core::mem::{Access, Need, RegionView};
-use tsumugi_core::sync::{AtomicPtr, AtomicU32, Ordering};
+use tsumugi_core::sync::{AtomicPtr, AtomicU32, Ordering, UnsafeCell};
 use tsumugi_gas::address::GlobalAddr;
 use tsumugi_gas::cache::KeptSlot;
 
@@ -231,7 +230,8 @@ fn entry(seat: &LookasideSeat, first: u64) -> *mut NearRegion {
     let entries = seat.load(Ordering::Relaxed);
     // SAFETY: `NO_ENTRIES`, or the box of `note`, which lives as long as the views. The
     // hash has as many bits as there are entries.
-    unsafe { (*entries.cast::<LookasideEntry>().add(hash as usize)).0.get() }
+    let entry = unsafe { &*entries.cast::<LookasideEntry>().add(hash as usize) };
+    entry.0.with_mut(|region| region)
 }
 
 /// The entries of a seat that has none; never written.
