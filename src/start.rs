@@ -75,8 +75,13 @@ pub fn run<T: Send, E: From<Error> + Send>(
 ///
 /// The addresses of their partitions are used again by the next job, once no handle
 /// of this one is left: while a handle is kept (a [`Runtime`], an array, a value on
-/// the stack of a ULT that was cut off), the addresses are in use. A process has
-/// addresses for some 700 partitions of the default size.
+/// the stack of a ULT that was cut off), the addresses are in use. A process has addresses for
+/// some 700 partitions of the default size, and heaps for 160 ranks at a time: those of all
+/// tests that run beside each other.
+///
+/// If all ranks wait for ever, the calling thread writes which ULT waits for what, and for
+/// each barrier the ranks that have not come, to the standard error: after two seconds, and
+/// past the capture of a test's output. The job goes on.
 ///
 /// # Errors
 ///

@@ -391,10 +391,8 @@ fn a_pool_of_the_program_has_containers_of_its_own() {
         assert!(matches!(nowhere, Err(Error::Addr(error)) if error == no_such));
         let elsewhere = GlobalVec::<u32>::options().home(rt.rank()).pool(&pool).create(rt);
         let other = Rank(1 - rt.rank().0);
-        assert!(
-            matches!(elsewhere, Err(Error::HomesDiffer { own, rank, other: home })
-                if own == rt.rank() && rank == other && home == other)
-        );
+        assert!(matches!(elsewhere, Err(Error::HomesDiffer { own, rank, other: home })
+                if own == rt.rank() && rank == other && home == other));
         // Until the pool is full. The set is as before then.
         let vector = GlobalVec::<[u64; 512]>::options().pool(&pool).create(rt)?;
         rt.barrier()?;

@@ -262,7 +262,7 @@ impl fmt::Display for HeapError {
                 write!(
                     f,
                     "the allocator refused {bytes:#x} bytes at {start:#x} as a heap: a \
-                     process has at most {ARENAS_MAX} arenas"
+                     process has heaps for at most {ARENAS_MAX} ranks at a time"
                 )
             }
         }

@@ -60,4 +60,5 @@ pub use options::Launch;
 pub use outcome::{JobOutcome, RankEnd, RankFailure, out_of_time};
 pub use relay::Relay;
 pub use signals::{Caught, Signals};
+pub use stall::Stall;
 pub use superior::{EndReport, Superior};

@@ -21,7 +21,7 @@ use tsumugi_core::coll::{NodeBarrier, Team};
 use tsumugi_core::mem::Rank;
 use tsumugi_core::mem::RegionKey;
 use tsumugi_core::signal::{ParkingLot, Waiters};
-use tsumugi_core::sync::Ordering;
+use tsumugi_core::sync::{AtomicBool, Ordering};
 use tsumugi_core::time::Instant;
 use tsumugi_core::wait::{DoorbellSet, Reason, Wait};
 use tsumugi_pvas::partition::{COLLECTIVE_KEY, ControlBlock};
@@ -58,6 +58,8 @@ pub struct RankNode {
     pool_bytes: usize,
     /// What the facade keeps until the end of the rank.
     kept: Mutex<Option<Kept>>,
+    /// The main function has returned.
+    has_returned: AtomicBool,
 }
 
 /// A value of the facade, which may have handles of the rank in it.
@@ -104,6 +106,7 @@ impl RankNode {
             cores,
             pool_bytes: chosen.pool_bytes,
             kept: Mutex::default(),
+            has_returned: AtomicBool::new(false),
         }
     }
 
@@ -284,6 +287,12 @@ impl RankNode {
         self.spawner.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
+    /// Notes that the main function has returned: the rank waits for the other ranks' ends.
+    pub(crate) fn note_returned(&self) {
+        // Relaxed: for reports.
+        self.has_returned.store(true, Ordering::Relaxed);
+    }
+
     /// Ends that, and closes the services of the rank.
     pub(crate) fn unwatch(&self) {
         self.member.control().workers().store(0, Ordering::SeqCst);
@@ -347,16 +356,20 @@ impl fmt::Debug for RankNode {
 }
 
 impl RankNode {
-    /// The collective whose words include the one at `at`, with its number.
-    fn collective_at(&self, at: u64) -> Option<(&'static str, u64)> {
+    /// The collective whose words include the one at `at`: its kind and its number.
+    fn collective_at(&self, at: u64) -> Option<String> {
         let words = self.member().space().controls().find_map(|control| {
             let words = control.collective().as_ptr_range();
             words.contains(&ptr::with_exposed_provenance(at as usize)).then_some(words)
         })?;
         let index = (at as usize - words.start.addr()) / size_of::<u64>();
+        // Relaxed: for a report.
+        if self.has_returned.load(Ordering::Relaxed) {
+            return Some("the barrier at the end of the job".to_owned());
+        }
         Some(match index {
-            ..BARRIER_WORDS_FROM => ("collective", self.team.collective_number()),
-            _ => ("barrier", self.team.barrier_number()),
+            ..BARRIER_WORDS_FROM => format!("collective {}", self.team.collective_number()),
+            _ => format!("barrier {}", self.team.barrier_number()),
         })
     }
 
@@ -390,7 +403,7 @@ fn line_of(
     ult: &UltInfo,
     reason: Option<Reason>,
     now: Instant,
-    collective: Option<(&str, u64)>,
+    collective: Option<String>,
 ) -> String {
     let mut line = format!("ULT {}", ult.id);
     if let Some(name) = &ult.name {
@@ -401,8 +414,7 @@ fn line_of(
             let _ = write!(line, " {:?}", ult.state);
         }
         Some(Reason { what: "signal", .. }) if collective.is_some() => {
-            let (name, number) = collective.unwrap_or_default();
-            let _ = write!(line, " waits in {name} {number}");
+            let _ = write!(line, " waits in {}", collective.unwrap_or_default());
         }
         Some(Reason { what: "signal", at, wanted }) => {
             let _ = write!(line, " waits for a change of the signal word at {at:#x}");

@@ -21,14 +21,18 @@ use crate::service::Service;
 use crate::service::am::Am;
 use crate::service::messages::{MessageLanes, Messages};
 use crate::variable::{MAIN_STACK, ULT_STACK};
+use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
 use std::thread;
+use std::time::Instant;
 use tsumugi_backends::boot::BootMethod;
 use tsumugi_core::boot::{BootError, Bootstrap};
 use tsumugi_core::mem::{LocalAddr, LocalRank};
+use tsumugi_core::sync::{AtomicUsize, Ordering};
 use tsumugi_pvas::Member;
+use tsumugi_pvas::launch::Stall;
 use tsumugi_pvas::numa;
 use tsumugi_pvas::partition::declare_lost;
 use tsumugi_ult::{Origin, Scheduler, StackArea, StartError};
@@ -72,7 +76,8 @@ pub fn run_job<T: Send, E: From<Error> + Send>(
 
 /// Runs `main` on the ranks `members`, which are threads of this process, and returns
 /// the values that `main` returned, in the order of the ranks. Some of the ranks may see
-/// each other as ranks of other nodes; `apart` returns the view of each.
+/// each other as ranks of other nodes; `apart` returns the view of each. If no rank does, the
+/// calling thread looks for a standstill, and writes its report to the standard error.
 ///
 /// # Errors
 ///
@@ -99,13 +104,32 @@ pub fn run_threads<T: Send, E: From<Error> + Send>(
         }
         result
     };
-    let members = members.into_iter().map(|member| {
-        let apart = apart(&member);
-        (member, apart)
-    });
+    let Some(space) = members.first().map(|member| member.space().clone()) else {
+        return Ok(Vec::new());
+    };
+    let members: Vec<_> = members.into_iter().map(|member| (apart(&member), member)).collect();
+    // Among nodes a thread of the network may wake a rank at any time.
+    let is_one_node = members.iter().all(|((neighbours, _), _)| neighbours.is_none());
+    let members = members.into_iter().map(|(apart, member)| (member, apart));
+    let (ended, starter) = (&AtomicUsize::new(0), &thread::current());
+    let be_one = &|member| {
+        let result = be_one(member);
+        // Release: pairs with the Acquire below; the thread has no more to do.
+        ended.fetch_add(1, Ordering::Release);
+        starter.unpark();
+        result
+    };
     let mut results: Vec<_> = thread::scope(|scope| {
-        let be_one = &be_one;
         let ranks: Vec<_> = members.map(|member| scope.spawn(move || be_one(member))).collect();
+        let mut stall = Stall::new(Instant::now());
+        // Acquire: pairs with the Release above.
+        while ended.load(Ordering::Acquire) < ranks.len() {
+            thread::park_timeout(stall.next().saturating_duration_since(Instant::now()));
+            if is_one_node && let Some(text) = stall.poll(Instant::now(), space.controls()) {
+                // Not by `eprint!`, whose text a test shows at its end only.
+                let _ = std::io::stderr().write_all(text.as_bytes());
+            }
+        }
         ranks.into_iter().map(|rank| rank.join().unwrap_or_else(Err)).collect()
     });
     // The error of the rank that failed first has the cause; the others only
@@ -189,6 +213,7 @@ fn be<T: Send, E: From<Error> + Send>(
         // The ULTs of scopes may wait for other ranks, which end after the barrier.
         handle.spawner().wait_for_scopes();
         node.settle();
+        node.note_returned();
         handle.barrier().map_err(Error::from)?;
         Ok(value)
     });

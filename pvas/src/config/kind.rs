@@ -40,8 +40,12 @@ impl ValueKind {
     /// How such a value is written.
     pub(super) fn grammar(self) -> &'static str {
         match self {
-            Self::Number | Self::Address => "a number below 2^64 (decimal, or hexadecimal after 0x)",
-            Self::Size => "a size below 16 EiB (bytes, or a number with K, M, G, T, KiB, MiB, GiB or TiB)",
+            Self::Number | Self::Address => {
+                "a number below 2^64 (decimal, or hexadecimal after 0x)"
+            }
+            Self::Size => {
+                "a size below 16 EiB (bytes, or a number with K, M, G, T, KiB, MiB, GiB or TiB)"
+            }
             Self::Time => "a time with its unit (300ms, 5s, 2m, 1h)",
         }
     }

@@ -3,8 +3,8 @@
 //! A rank is quiet when all its workers sleep and nothing outside of them may wake
 //! one. If all attached ranks are quiet at two looks, and no worker woke between
 //! the two (the counts of wake-ups agree), then no thread is left that could wake a
-//! worker: the launcher then requests from each rank a report of which ULTs wait for
-//! what.
+//! worker: the launcher, or the thread that has started ranks as threads, then requests from
+//! each rank a report of which ULTs wait for what.
 
 use crate::futex::SharedFutex;
 use crate::partition::{ControlBlock, RankState};
@@ -12,7 +12,7 @@ use std::fmt::Write;
 use std::time::{Duration, Instant};
 use tsumugi_core::sync::Ordering;
 
-/// The looks of one launcher.
+/// The looks of one launcher, or of the thread that has started ranks as threads.
 #[derive(Debug)]
 pub struct Stall {
     /// The sum of wake-ups at the last look, if all ranks were quiet.
@@ -124,8 +124,12 @@ fn collect<'c>(asked: &[Option<u32>], controls: impl Iterator<Item = &'c Control
     let mut there: Vec<(String, Waits)> = Vec::new();
     let mut all = Vec::new();
     for (rank, (asked, control)) in asked.iter().zip(controls).enumerate() {
-        let Some(number) = asked else { continue };
+        // A collective may wait for a rank that has ended before it.
         all.push(rank);
+        let Some(number) = asked else {
+            let _ = writeln!(text, "tsumugi:   rank {rank}: has ended");
+            continue;
+        };
         let report = control.report(*number).unwrap_or_else(|| "no report within 2 s".to_owned());
         for (collective, wanted) in report.lines().filter_map(collective_in) {
             let known = there.iter().position(|(name, _)| *name == collective);
