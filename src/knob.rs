@@ -4,6 +4,7 @@
 mod variable;
 mod group_list;
 mod listed;
+mod names;
 mod misspelt;
 
 pub(crate) use misspelt::report_misspelt;

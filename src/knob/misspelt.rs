@@ -1,15 +1,13 @@
 //! The search for misspelt variables.
 
-use super::variable::{Knob, KnobGroup};
-use crate::config::Config;
+use super::names::{OF_LAUNCHERS, OF_USERS};
 use tsumugi_core::quantity;
 
 /// Prints each variable of the environment that begins with `TSUMUGI_` and means nothing
 /// to any part of the project, with the variable that it most likely means.
 pub fn report_misspelt() {
-    let Ok(known) = Config::default().knobs(1) else { return };
     let names = std::env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
-    let lines: String = names.filter_map(|name| misspelt(&name, &known)).collect();
+    let lines: String = names.filter_map(|name| misspelt(&name)).collect();
     // One write, so that the lines do not mix with other output.
     if !lines.is_empty() {
         eprint!("{lines}");
@@ -17,14 +15,13 @@ pub fn report_misspelt() {
 }
 
 /// The report of a variable, if it is not known.
-pub(super) fn misspelt(name: &str, known: &[Knob]) -> Option<String> {
+pub(super) fn misspelt(name: &str) -> Option<String> {
     let stem = name.strip_prefix("TSUMUGI_")?;
-    let is_known = known.iter().any(|knob| knob.name == name);
+    let is_known = OF_USERS.contains(&name) || OF_LAUNCHERS.contains(&name);
     if is_known || stem.starts_with("TEST_") || OF_SIMULATOR.contains(&stem) {
         return None;
     }
-    let of_users = known.iter().filter(|knob| knob.group != KnobGroup::Launcher);
-    let stems = of_users.filter_map(|knob| knob.name.strip_prefix("TSUMUGI_"));
+    let stems = OF_USERS.iter().filter_map(|known| known.strip_prefix("TSUMUGI_"));
     let hint = match quantity::nearest(stem, stems) {
         Some(near) => format!("did you mean TSUMUGI_{near}?"),
         None => "tsumugi info --config lists all".to_owned(),

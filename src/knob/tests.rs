@@ -1,6 +1,7 @@
 //! Every variable that the code names is described.
 
 use super::misspelt::misspelt;
+use super::names::{OF_LAUNCHERS, OF_USERS};
 use super::*;
 use crate::Config;
 use crate::config::{SPIN_ROUNDS, WORKERS};
@@ -45,8 +46,7 @@ fn chosen_values_follow_the_configuration() {
 
 #[test]
 fn a_misspelt_variable_is_reported_with_its_neighbour() {
-    let known = Config::default().knobs(1).unwrap();
-    let report = |name| misspelt(name, &known).unwrap_or_default();
+    let report = |name| misspelt(name).unwrap_or_default();
     for (wrong, right) in [
         ("TSUMUGI_WORKRES", "TSUMUGI_WORKERS"),
         ("TSUMUGI_HEAP_BYTE", "TSUMUGI_HEAP_BYTES"),
@@ -68,4 +68,16 @@ fn every_group_has_its_variables_in_order() {
     let mut groups: Vec<_> = knobs.iter().map(|knob| knob.group).collect();
     groups.dedup();
     assert_eq!(groups, KnobGroup::ALL);
+}
+
+#[test]
+fn the_names_are_those_of_the_list() {
+    let knobs = Config::default().knobs(1).unwrap();
+    let of = |launcher| {
+        let of_group =
+            knobs.iter().filter(move |knob| (knob.group == KnobGroup::Launcher) == launcher);
+        of_group.map(|knob| knob.name).collect::<Vec<_>>()
+    };
+    assert_eq!(of(false), OF_USERS);
+    assert_eq!(of(true), OF_LAUNCHERS);
 }

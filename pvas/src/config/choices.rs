@@ -29,16 +29,7 @@ impl<T: Copy + PartialEq> Choices<T> {
     ///
     /// [`ConfigError::NoSuchChoice`] if the text is none of the words.
     pub fn read(&self, name: &'static str, text: Option<&str>) -> Result<Option<T>, ConfigError> {
-        let Some(text) = text.filter(|text| *text != AUTO) else { return Ok(None) };
-        let found = self.words.iter().position(|word| *word == text);
-        match found {
-            Some(at) => Ok(Some(self.values[at])),
-            None => Err(ConfigError::NoSuchChoice {
-                name,
-                value: Excerpt::new(text),
-                choices: self.words,
-            }),
-        }
+        Ok(place(self.words, name, text)?.map(|at| self.values[at]))
     }
 
     /// The word of a value; `auto` if it has none.
@@ -51,4 +42,16 @@ impl<T: Copy + PartialEq> Choices<T> {
     pub fn list(&self) -> String {
         self.words.join(", ")
     }
+}
+
+/// The place of the value among the words.
+fn place(
+    words: &'static [&'static str],
+    name: &'static str,
+    text: Option<&str>,
+) -> Result<Option<usize>, ConfigError> {
+    let Some(text) = text.filter(|text| *text != AUTO) else { return Ok(None) };
+    let found = words.iter().position(|word| *word == text);
+    let none = || ConfigError::NoSuchChoice { name, value: Excerpt::new(text), choices: words };
+    found.map(Some).ok_or_else(none)
 }
