@@ -90,8 +90,8 @@ impl GroupCall<'_> {
             Self::Scan => THRESHOLDS.scan(member, elements, false),
             Self::Exscan => THRESHOLDS.scan(member, elements, true),
             Self::Gather { root } => {
-                let root = handle.root(root)?.root;
-                if me == root {
+                let root = handle.root(root)?;
+                if me == root.root {
                     check_len(room, len.saturating_mul(size))?;
                 }
                 THRESHOLDS.rooted(member, root, total, false, false)
@@ -108,8 +108,8 @@ impl GroupCall<'_> {
                 plan
             }
             Self::Scatter { root } => {
-                let root = handle.root(root)?.root;
-                if me == root {
+                let root = handle.root(root)?;
+                if me == root.root {
                     check_len(len, room.saturating_mul(size))?;
                 }
                 THRESHOLDS.rooted(member, root, room * bytes, true, false)

@@ -132,7 +132,7 @@ impl Group {
     ///
     /// There is no member `root`.
     pub fn raw_gather(&self, bytes: usize, root: u32) -> Result<RawCollective<'_>, Error> {
-        let root = self.handle().root(root)?.root;
+        let root = self.handle().root(root)?;
         Ok(self
             .raw("in gather", THRESHOLDS.rooted(self.handle().member(), root, bytes, false, false)))
     }
@@ -162,7 +162,7 @@ impl Group {
     ///
     /// There is no member `root`.
     pub fn raw_scatter(&self, bytes: usize, root: u32) -> Result<RawCollective<'_>, Error> {
-        let root = self.handle().root(root)?.root;
+        let root = self.handle().root(root)?;
         Ok(self
             .raw("in scatter", THRESHOLDS.rooted(self.handle().member(), root, bytes, true, false)))
     }

@@ -37,6 +37,9 @@ pub enum Kind {
     NodeAllreduce,
     NodeAllgather,
     NodeReduceScatter,
+    NodeGather,
+    NodeScatter,
+    NodeAlltoall,
 }
 
 pub struct Case {
@@ -228,6 +231,15 @@ impl Case {
                 let (at, total) = (me as usize * bytes, self.size as usize * bytes);
                 return THRESHOLDS.allgather(of, own, at, total, Blocks::Even { bytes });
             }
+            Kind::NodeGather | Kind::NodeScatter => {
+                let of = CollMember { view: self.view(me), ..of };
+                let is_scatter = self.kind == Kind::NodeScatter;
+                return THRESHOLDS.rooted(of, self.root(), bytes, is_scatter, false);
+            }
+            Kind::NodeAlltoall => {
+                let of = CollMember { view: self.view(me), ..of };
+                return THRESHOLDS.alltoall(of, bytes);
+            }
             Kind::NodeReduceScatter => {
                 let of = CollMember { view: self.view(me), ..of };
                 let own = me as usize * bytes..(me as usize + 1) * bytes;
@@ -248,8 +260,8 @@ impl Case {
             Kind::Reduce => THRESHOLDS.reduce(of, None, root_view, elements),
             Kind::Allreduce(_) => THRESHOLDS.allreduce(of, None, elements),
             Kind::Scan { exclusive } => THRESHOLDS.scan(of, elements, exclusive),
-            Kind::Gather { .. } => THRESHOLDS.rooted(of, root, bytes, false, false),
-            Kind::Scatter { .. } => THRESHOLDS.rooted(of, root, bytes, true, false),
+            Kind::Gather { .. } => THRESHOLDS.rooted(of, root_view, bytes, false, false),
+            Kind::Scatter { .. } => THRESHOLDS.rooted(of, root_view, bytes, true, false),
             Kind::Allgather(_) => {
                 let own = BufferSpan::first(CollBuffer::Input, bytes);
                 let total = bytes * self.size as usize;
@@ -281,7 +293,10 @@ impl Case {
 
     /// The bytes of the block that `from` has for `to`.
     fn block(&self, from: u32, to: u32) -> Vec<u8> {
-        let alltoall = matches!(self.kind, Kind::Alltoall { .. } | Kind::Scatter { .. });
+        let alltoall = matches!(
+            self.kind,
+            Kind::Alltoall { .. } | Kind::Scatter { .. } | Kind::NodeAlltoall | Kind::NodeScatter
+        );
         let of = if alltoall { from * 1000 + to } else { from };
         let values = (0..self.len(from, to) as u64).map(|at| value(of, at));
         values.flat_map(u64::to_ne_bytes).collect()
@@ -292,11 +307,14 @@ impl Case {
             Kind::Barrier | Kind::NodeBarrier | Kind::Broadcast(_) | Kind::NodeBroadcast => {
                 Vec::new()
             }
-            Kind::Gather { .. } | Kind::Allgather(_) | Kind::NodeAllgather => self.block(me, me),
-            Kind::Scatter { .. } if me != self.root => Vec::new(),
-            Kind::Scatter { .. } | Kind::Alltoall { .. } => {
-                (0..self.size).flat_map(|to| self.block(me, to)).collect()
+            Kind::Gather { .. } | Kind::NodeGather | Kind::Allgather(_) | Kind::NodeAllgather => {
+                self.block(me, me)
             }
+            Kind::Scatter { .. } | Kind::NodeScatter if me != self.root => Vec::new(),
+            Kind::Scatter { .. }
+            | Kind::NodeScatter
+            | Kind::Alltoall { .. }
+            | Kind::NodeAlltoall => (0..self.size).flat_map(|to| self.block(me, to)).collect(),
             _ => self.values(me).into_iter().flat_map(u64::to_ne_bytes).collect(),
         }
     }
@@ -315,18 +333,24 @@ impl Case {
         match self.kind {
             Kind::Barrier | Kind::NodeBarrier => Vec::new(),
             Kind::Broadcast(_) | Kind::NodeBroadcast => self.block(self.root, 0),
-            Kind::Reduce | Kind::NodeReduce | Kind::Gather { .. } if me != self.root => Vec::new(),
+            Kind::Reduce | Kind::NodeReduce | Kind::Gather { .. } | Kind::NodeGather
+                if me != self.root =>
+            {
+                Vec::new()
+            }
             Kind::Reduce | Kind::Allreduce(_) | Kind::NodeReduce | Kind::NodeAllreduce => {
                 bytes(&self.prefixes[self.size as usize - 1])
             }
             Kind::Scan { exclusive: false } => bytes(&self.prefixes[me as usize]),
             Kind::Scan { exclusive: true } if me == 0 => vec![0xDD; 8 * self.count],
             Kind::Scan { exclusive: true } => bytes(&self.prefixes[me as usize - 1]),
-            Kind::Gather { .. } | Kind::Allgather(_) | Kind::NodeAllgather => {
+            Kind::Gather { .. } | Kind::NodeGather | Kind::Allgather(_) | Kind::NodeAllgather => {
                 (0..self.size).flat_map(|from| self.block(from, from)).collect()
             }
-            Kind::Scatter { .. } => self.block(self.root, me),
-            Kind::Alltoall { .. } => (0..self.size).flat_map(|from| self.block(from, me)).collect(),
+            Kind::Scatter { .. } | Kind::NodeScatter => self.block(self.root, me),
+            Kind::Alltoall { .. } | Kind::NodeAlltoall => {
+                (0..self.size).flat_map(|from| self.block(from, me)).collect()
+            }
             Kind::ReduceScatter { .. } | Kind::NodeReduceScatter => {
                 let own = self.blocks(Blocks::Sent).range(&self.tables(me), me);
                 let all = &self.prefixes[self.size as usize - 1];

@@ -15,13 +15,16 @@ pub fn calm(seed: u64) -> Weather {
 }
 
 /// Those that go by nodes.
-pub const NODE_KINDS: [Kind; 6] = [
+pub const NODE_KINDS: [Kind; 9] = [
     Kind::NodeBarrier,
     Kind::NodeBroadcast,
     Kind::NodeReduce,
     Kind::NodeAllreduce,
     Kind::NodeAllgather,
     Kind::NodeReduceScatter,
+    Kind::NodeGather,
+    Kind::NodeScatter,
+    Kind::NodeAlltoall,
 ];
 
 /// Runs a case in which no rank dies, and compares all results.
@@ -112,9 +115,14 @@ fn groups_on_several_nodes_take_stages() {
                 for (seed, count) in (0..).zip(if size == 13 { &[1, 40_000][..] } else { &[1, 80] })
                 {
                     let (root, nodes) = (size / 2, nodes.min(size));
-                    // Of these two each member has a block of so many elements.
-                    let has_blocks = matches!(kind, Kind::NodeAllgather | Kind::NodeReduceScatter);
-                    let count = if has_blocks { count.min(&3000) } else { count };
+                    // Of some each member has a block of so many elements.
+                    let most = match kind {
+                        Kind::NodeAllgather | Kind::NodeReduceScatter => 3000,
+                        Kind::NodeGather | Kind::NodeScatter => 2500,
+                        Kind::NodeAlltoall => 32,
+                        _ => 40_000,
+                    };
+                    let count = count.min(&most);
                     for commutes in [true, false] {
                         let case = Case::with(kind, size, root, *count, commutes, false, nodes);
                         passes(&case, seed);

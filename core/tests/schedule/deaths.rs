@@ -82,6 +82,20 @@ fn a_thousand_ranks_end() {
     });
 }
 
+/// By nodes, in order.
+#[test]
+fn a_thousand_ranks_on_several_nodes_end() {
+    check(Seeds::new(1), |seed| {
+        for kind in NODE_KINDS {
+            let mut draws = Seeded(seed);
+            let (root, nodes) = (draws.below(THOUSAND.into()) as u32, 2 + draws.below(60) as u32);
+            let case = Case::with(kind, THOUSAND, root, 2, false, false, nodes);
+            let deaths = draws.below(4) as u32;
+            survives(&case, drawn(seed, &mut draws, deaths));
+        }
+    });
+}
+
 /// The algorithms in which the work of a rank is at most log P.
 #[test]
 fn a_hundred_thousand_ranks_end() {

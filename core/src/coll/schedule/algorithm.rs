@@ -5,6 +5,7 @@ use super::alltoall::{BruckExchange, PairwiseExchange};
 use super::barrier::Dissemination;
 use super::blocks::CollTables;
 use super::broadcast::{ChainBroadcast, TreeBroadcast, TreeSpread};
+use super::interleave::Interleave;
 use super::prefix::PrefixScan;
 use super::published::Published;
 use super::reduction::{Doubling, Halving, Pairing, PairwiseReduce, RingReduce, TreeReduce};
@@ -43,6 +44,7 @@ pub(super) enum Algorithm {
     BruckGather(BruckGather),
     PairwiseExchange(PairwiseExchange),
     BruckExchange(BruckExchange),
+    Interleave(Interleave),
     Published(Published),
 }
 
@@ -68,6 +70,7 @@ impl Algorithm {
             Self::BruckGather(of) => of.rounds(),
             Self::PairwiseExchange(of) => of.rounds(),
             Self::BruckExchange(of) => of.rounds(),
+            Self::Interleave(of) => of.rounds(),
             Self::Published(of) => of.rounds(),
         }
     }
@@ -104,6 +107,7 @@ impl Algorithm {
             Self::BruckGather(of) => of.step(tables, round, index),
             Self::PairwiseExchange(of) => of.step(tables, round, index),
             Self::BruckExchange(of) => of.step(round, index),
+            Self::Interleave(of) => of.step(tables, index),
             Self::Published(of) => of.step(tables, index),
         }
     }

@@ -14,6 +14,9 @@ pub struct PairwiseExchange {
     pub(super) size: u32,
     pub(super) sent: Blocks,
     pub(super) received: Blocks,
+    /// The buffers.
+    pub(super) from: BufferSpan,
+    pub(super) into: BufferSpan,
 }
 
 impl PairwiseExchange {
@@ -22,13 +25,11 @@ impl PairwiseExchange {
     }
 
     pub(super) fn step(&self, tables: &CollTables<'_>, round: u32, index: u32) -> Option<CollStep> {
-        let Self { me, size, sent, received } = *self;
-        let block = |buffer, blocks: Blocks, member| {
-            let range = blocks.range(tables, member);
-            BufferSpan { buffer, at: range.start, len: range.len() }
-        };
-        let from = |member| block(CollBuffer::Input, sent, member);
-        let into = |member| block(CollBuffer::Output, received, member);
+        let Self { me, size, sent, received, from, into } = *self;
+        let block =
+            |buffer: BufferSpan, blocks: Blocks, member| buffer.part(blocks.range(tables, member));
+        let from = |member| block(from, sent, member);
+        let into = |member| block(into, received, member);
         if round == 0 {
             let (from, to) = (from(me), into(me));
             let len = from.len.min(to.len);

@@ -33,10 +33,14 @@ pub struct CollThresholds {
     pub allreduce_ring_from: usize,
     /// Gathers and scatters of blocks up to this length go through a tree.
     pub rooted_tree_block_max: usize,
+    /// Between nodes, gathers and scatters of blocks up to this length go first within the nodes.
+    pub rooted_nodes_block_max: usize,
     /// Allgathers of blocks up to this length take log2 P rounds.
     pub allgather_short_block_max: usize,
     /// Alltoalls with blocks up to this length take log2 P rounds.
     pub alltoall_short_block_max: usize,
+    /// Between nodes, alltoalls with blocks up to this length go through one leader of each.
+    pub alltoall_nodes_block_max: usize,
     /// Reduce-scatters of blocks up to this length take log2 P rounds.
     pub reduce_scatter_halving_block_max: usize,
 }
@@ -76,8 +80,10 @@ impl CollThresholds {
         allreduce_uneven_ring_from: 32 << 10,
         allreduce_ring_from: 4 << 20,
         rooted_tree_block_max: 1 << 10,
+        rooted_nodes_block_max: 16 << 10,
         allgather_short_block_max: 128 << 10,
         alltoall_short_block_max: 256,
+        alltoall_nodes_block_max: 256,
         reduce_scatter_halving_block_max: 128 << 10,
     };
 
@@ -238,22 +244,28 @@ impl CollThresholds {
     pub fn rooted(
         &self,
         of: CollMember,
-        root: u32,
+        at: RootView,
         bytes: usize,
         is_scatter: bool,
         in_place: bool,
     ) -> CollPlan {
+        let (root, blocks) = (at.root, Blocks::Even { bytes });
         let mut plan = CollPlan::default();
         if is_scatter && self.publishes(of, bytes.saturating_mul(of.size as usize), bytes) {
             plan.published_scatter(of, root, bytes, in_place);
         } else if !is_scatter && self.publishes(of, bytes, bytes) {
             let own = BufferSpan::first(CollBuffer::Input, bytes);
             let except = in_place.then_some(root);
-            plan.published_gather(of, own, Blocks::Even { bytes }, (of.me == root, except));
+            plan.published_gather(of, own, blocks, (of.me == root, except));
+        } else if bytes <= self.rooted_nodes_block_max
+            && !in_place
+            && let Some((view, bytes)) = in_order(of, blocks)
+        {
+            rooted_by_nodes(&mut plan, of, view, at, (bytes, is_scatter));
         } else if bytes <= self.rooted_tree_block_max {
             plan.rooted_tree(of, root, bytes, is_scatter, in_place);
         } else {
-            plan.rooted_flat(of, root, Blocks::Even { bytes }, bytes, is_scatter, in_place);
+            plan.rooted_flat(of, root, blocks, bytes, is_scatter, in_place);
         }
         plan
     }
@@ -293,7 +305,7 @@ impl CollThresholds {
             let Levels { inner, outer, is_leader, .. } = levels(of.me, view, None);
             let here = blocks_of_node(of, view, bytes);
             let all = BufferSpan::first(CollBuffer::Output, total);
-            plan.gather_at(inner, here, bytes);
+            plan.gather_at(inner, 0, here, bytes);
             if is_leader {
                 let is_long = total / outer.size as usize > self.allgather_short_block_max;
                 let design = if is_long { AllgatherDesign::Ring } else { AllgatherDesign::Bruck };
@@ -312,6 +324,20 @@ impl CollThresholds {
         let mut plan = CollPlan::default();
         if self.publishes(of, bytes.saturating_mul(of.size as usize), bytes) {
             plan.published_alltoall(of, bytes);
+        } else if bytes <= self.alltoall_nodes_block_max
+            && let Some((view, _)) = in_order(of, Blocks::Even { bytes })
+        {
+            let Levels { inner, outer, is_leader, .. } = levels(of.me, view, None);
+            let whole = of.size as usize * bytes;
+            let data = match is_leader {
+                true => plan.reserve(view.neighbours as usize * whole),
+                false => BufferSpan::EMPTY,
+            };
+            plan.gather_at(inner, 0, data, whole);
+            if is_leader {
+                plan.alltoall_nodes((outer, view.neighbours, of.size), data, bytes);
+            }
+            plan.scatter_from(inner, 0, data, whole);
         } else if bytes <= self.alltoall_short_block_max && of.size > 2 {
             plan.alltoall_short(of, bytes);
         } else {
@@ -348,11 +374,41 @@ impl CollThresholds {
                 let blocks = Blocks::Nodes { bytes, size: of.size };
                 plan.reduce_scatter_pairwise(outer, sum, blocks, here);
             }
-            plan.scatter_from(inner, here, bytes);
+            plan.scatter_from(inner, 0, here, bytes);
             return plan;
         }
         plan.reduce_scatter(of, elements, blocks, own, halve);
         plan
+    }
+}
+
+/// The stages of a gather, or of a scatter: within the nodes, and between their leaders, of which
+/// the root is one.
+fn rooted_by_nodes(
+    plan: &mut CollPlan,
+    of: CollMember,
+    view: NodeView,
+    root: RootView,
+    (bytes, is_scatter): (usize, bool),
+) {
+    let Levels { inner, head, outer, is_leader } = levels(of.me, view, Some(root));
+    let buffer = if is_scatter { CollBuffer::Input } else { CollBuffer::Output };
+    let all = BufferSpan::first(buffer, of.size as usize * bytes);
+    let here = blocks_of_node(of, view, bytes);
+    let here = match is_leader {
+        true if of.me == root.root => BufferSpan { buffer, ..here },
+        true => plan.reserve(here.len),
+        false => BufferSpan::EMPTY,
+    };
+    if !is_scatter {
+        plan.gather_at(inner, head, here, bytes);
+    }
+    if is_leader {
+        let blocks = Blocks::Nodes { bytes, size: of.size };
+        plan.rooted_nodes(outer, root.node, (blocks, all), here, is_scatter);
+    }
+    if is_scatter {
+        plan.scatter_from(inner, head, here, bytes);
     }
 }
 

@@ -12,9 +12,9 @@
 //! | reduce | binomial tree |
 //! | allreduce | recursive doubling; recursive halving and doubling; ring |
 //! | scan | Hillis and Steele |
-//! | gather, scatter | binomial tree; flat |
+//! | gather, scatter | binomial tree; flat; by nodes |
 //! | allgather | recursive doubling; Bruck; ring |
-//! | alltoall | Bruck; pairwise |
+//! | alltoall | Bruck; pairwise; by nodes |
 //! | reduce-scatter | recursive halving; pairwise |
 //!
 //! Short values among ranks that share memory take none of these: each member publishes its
@@ -37,6 +37,7 @@ mod prefix;
 mod rooted;
 mod allgather;
 mod alltoall;
+mod interleave;
 mod published;
 mod algorithm;
 mod plan;

@@ -8,6 +8,7 @@ use super::alltoall::{BruckExchange, PairwiseExchange};
 use super::barrier::Dissemination;
 use super::blocks::{Blocks, CollTables};
 use super::broadcast::{ChainBroadcast, TreeBroadcast, TreeSpread};
+use super::interleave::Interleave;
 use super::peers::{Binomial, NodeView, PeerMap, Subset, minus};
 use super::prefix::PrefixScan;
 use super::published::{Published, ValuePart, ValueUse};
@@ -336,7 +337,8 @@ impl CollPlan {
         in_place: bool,
     ) -> &mut Self {
         let CollMember { me, size, .. } = of;
-        let flat = RootedFlat { me, root, size, blocks, own_bytes, is_scatter, in_place, at: None };
+        let (at, own) = (None, None);
+        let flat = RootedFlat { me, root, size, blocks, own_bytes, is_scatter, in_place, at, own };
         self.then(Algorithm::RootedFlat(flat), of.peers(0))
     }
 
@@ -372,7 +374,10 @@ impl CollPlan {
 
     /// Exchanges any blocks of all members with all.
     pub fn alltoall(&mut self, of: CollMember, sent: Blocks, received: Blocks) -> &mut Self {
-        let exchange = PairwiseExchange { me: of.me, size: of.size, sent, received };
+        let CollMember { me, size, .. } = of;
+        let from = BufferSpan::first(CollBuffer::Input, 0);
+        let into = BufferSpan::first(CollBuffer::Output, 0);
+        let exchange = PairwiseExchange { me, size, sent, received, from, into };
         self.then(Algorithm::PairwiseExchange(exchange), of.peers(0))
     }
 
@@ -422,34 +427,72 @@ impl CollPlan {
         self.then(Algorithm::PairwiseReduce(pairwise), of.peers(0))
     }
 
-    /// Gathers the inputs of all members, `bytes` bytes of each, to the bytes `at` of the
-    /// first.
-    pub(super) fn gather_at(&mut self, of: CollMember, at: BufferSpan, bytes: usize) -> &mut Self {
-        self.rooted_at(of, at, bytes, false)
-    }
-
-    /// Scatters the bytes `at` of the first member, `bytes` bytes to each output.
-    pub(super) fn scatter_from(
+    /// Gathers the inputs of all members, `bytes` bytes of each, to the bytes `at` of the root.
+    pub(super) fn gather_at(
         &mut self,
         of: CollMember,
+        root: u32,
         at: BufferSpan,
         bytes: usize,
     ) -> &mut Self {
-        self.rooted_at(of, at, bytes, true)
+        self.rooted_at(of, root, (Blocks::Even { bytes }, at), (bytes, None), false)
+    }
+
+    /// Scatters the bytes `at` of the root, `bytes` bytes to each output.
+    pub(super) fn scatter_from(
+        &mut self,
+        of: CollMember,
+        root: u32,
+        at: BufferSpan,
+        bytes: usize,
+    ) -> &mut Self {
+        self.rooted_at(of, root, (Blocks::Even { bytes }, at), (bytes, None), true)
+    }
+
+    /// Gathers the bytes `own` of each leader in the bytes `at` of the root, or scatters those;
+    /// the bytes of the root are in their place.
+    pub(super) fn rooted_nodes(
+        &mut self,
+        of: CollMember,
+        root: u32,
+        (blocks, at): (Blocks, BufferSpan),
+        own: BufferSpan,
+        is_scatter: bool,
+    ) -> &mut Self {
+        self.rooted_at(of, root, (blocks, at), (own.len, Some(own)), is_scatter)
     }
 
     fn rooted_at(
         &mut self,
         of: CollMember,
-        at: BufferSpan,
-        bytes: usize,
+        root: u32,
+        (blocks, at): (Blocks, BufferSpan),
+        (own_bytes, own): (usize, Option<BufferSpan>),
         is_scatter: bool,
     ) -> &mut Self {
-        let (blocks, at) = (Blocks::Even { bytes }, Some(at));
-        let CollMember { me, size, .. } = of;
-        let (root, own_bytes, in_place) = (0, bytes, false);
-        let flat = RootedFlat { me, root, size, blocks, own_bytes, is_scatter, in_place, at };
+        let (CollMember { me, size, .. }, at, in_place) = (of, Some(at), own.is_some());
+        let flat = RootedFlat { me, root, size, blocks, own_bytes, is_scatter, in_place, at, own };
         self.then(Algorithm::RootedFlat(flat), of.peers(0))
+    }
+
+    /// Exchanges at the leader of a node the blocks of `bytes` bytes that its neighbours have sent,
+    /// in `data`, for those that they receive, in the order of the members.
+    pub(super) fn alltoall_nodes(
+        &mut self,
+        (leaders, neighbours, size): (CollMember, u32, u32),
+        data: BufferSpan,
+        bytes: usize,
+    ) -> &mut Self {
+        let (from, into) = (self.reserve(data.len), self.reserve(data.len));
+        let blocks = Blocks::Nodes { bytes: bytes * neighbours as usize, size };
+        let (me, nodes, sent, received) = (leaders.me, leaders.size, blocks, blocks);
+        let pack =
+            Interleave { size, neighbours, nodes, bytes, from: data, to: from, is_pack: true };
+        let unpack = Interleave { from: into, to: data, is_pack: false, ..pack };
+        let exchange = PairwiseExchange { me, size: nodes, sent, received, from, into };
+        self.then(Algorithm::Interleave(pack), leaders.peers(0))
+            .then(Algorithm::PairwiseExchange(exchange), leaders.peers(0))
+            .then(Algorithm::Interleave(unpack), leaders.peers(0))
     }
 }
 

@@ -157,6 +157,8 @@ pub struct RootedFlat {
     pub(super) in_place: bool,
     /// The root's buffer, if it is not the one of the program.
     pub(super) at: Option<BufferSpan>,
+    /// This member's block, if it is not the one of the program.
+    pub(super) own: Option<BufferSpan>,
 }
 
 impl RootedFlat {
@@ -165,12 +167,12 @@ impl RootedFlat {
     }
 
     pub(super) fn step(&self, tables: &CollTables<'_>, round: u32, index: u32) -> Option<CollStep> {
-        let Self { me, root, size, blocks, own_bytes, is_scatter, in_place, at } = *self;
+        let Self { me, root, size, blocks, own_bytes, is_scatter, in_place, at, own } = *self;
         let (near, far) = match is_scatter {
             true => (CollBuffer::Output, CollBuffer::Input),
             false => (CollBuffer::Input, CollBuffer::Output),
         };
-        let own = BufferSpan::first(near, own_bytes);
+        let own = own.unwrap_or(BufferSpan::first(near, own_bytes));
         if me != root {
             return (index == 0).then_some(match is_scatter {
                 true => CollStep::Receive { from: root, into: own },
