@@ -4,13 +4,13 @@ use super::turns;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// A row: its name, which is also the kind of `access_time.c`; and the kind of
-/// `access_time.rs`.
-const ROWS: [(&str, &str); 4] = [
-    ("put", "global_put"),
-    ("get", "global_get"),
-    ("fetch_add", "global_fetch_add"),
-    ("copy", "global_copy"),
+/// A row: its name, which is also the kind of `access_time.c`; and the kinds of
+/// `access_time.rs`, by a global address and by a rank and a key.
+const ROWS: [(&str, &[(&str, &str)]); 4] = [
+    ("put", &[("Global", "global_put"), ("Runtime", "put")]),
+    ("get", &[("Global", "global_get"), ("Runtime", "get")]),
+    ("fetch_add", &[("Global", "global_fetch_add"), ("Runtime", "fetch_add")]),
+    ("copy", &[("Global", "global_copy")]),
 ];
 
 /// Measures the rows; prints a table of the times in ns.
@@ -30,8 +30,8 @@ pub fn compare(rounds: usize, wants: &dyn Fn(&str) -> bool) -> Result<(), String
     let rust = built.join("examples/access_time");
     println!("accesses through C and through Rust, ns: min/median/max");
     for (name, of_rust) in ROWS.iter().filter(|(name, _)| wants(name)) {
-        let systems: [(&str, (&PathBuf, &str)); 2] =
-            [("C", (&program, name)), ("Rust", (&rust, of_rust))];
+        let mut systems: Vec<(&str, (&PathBuf, &str))> = vec![("C", (&program, name))];
+        systems.extend(of_rust.iter().map(|(system, kind)| (*system, (&rust, *kind))));
         turns::row(name, "8 bytes", rounds, &systems, |(program, kind)| {
             let mut job = Command::new(built.join("tsumugi"));
             turns::time_said_by(job.args(["run", "-n", "2"]).arg(program).arg(kind))
