@@ -103,6 +103,40 @@ static void every_access_reaches_the_next_rank(int agent)
     OK(tsumugi_barrier(job));
 }
 
+/* A get or a put may overlap its own end, and what is refused changes and reads nothing. */
+static void ends_may_overlap(void)
+{
+    struct tsumugi_region *region;
+    OK(tsumugi_expose(job, 300, TSUMUGI_AGENT_CPU, &region));
+    tsumugi_addr own = tsumugi_region_addr(region), there = next_one(own);
+    unsigned char *memory = tsumugi_region_memory(region), kept[300], want[300];
+    for (int n = 0; n < 300; n++) kept[n] = (unsigned char)(n + 1);
+    int shifts[] = {0, 1, 16, 99};
+    for (int n = 0; n < 4; n++) {
+        memcpy(memory, kept, 300);
+        memcpy(want, kept, 300);
+        memmove(want + shifts[n], want, 200);
+        OK(tsumugi_get(job, memory + shifts[n], own, 200));
+        CHECK(memcmp(memory, want, 300) == 0);
+        memcpy(memory, kept, 300);
+        OK(tsumugi_put(job, own + shifts[n], memory, 200));
+        CHECK(memcmp(memory, want, 300) == 0);
+    }
+    OK(tsumugi_barrier(job));
+    memcpy(want, kept, 300);
+    size_t lengths[] = {301, (size_t)1 << 40, SIZE_MAX / 2, SIZE_MAX};
+    for (int n = 0; n < 4; n++) {
+        ANSWERS(TSUMUGI_ERROR_RANGE, tsumugi_get(job, want, there, lengths[n]));
+        ANSWERS(TSUMUGI_ERROR_RANGE, tsumugi_put(job, there, want, lengths[n]));
+        ANSWERS(TSUMUGI_ERROR_RANGE,
+                tsumugi_put_signal(job, there, want, lengths[n], own, TSUMUGI_SIGNAL_SET, 1));
+    }
+    ANSWERS(TSUMUGI_ERROR_NOWHERE, tsumugi_get(job, want, TSUMUGI_ADDR_NULL, 100));
+    CHECK(memcmp(want, kept, 300) == 0);
+    OK(tsumugi_barrier(job));
+    OK(tsumugi_unregister(job, region));
+}
+
 static void questions_have_answers(void)
 {
     struct tsumugi_region *region, *part;
@@ -271,6 +305,7 @@ static void *play(struct tsumugi_job *of, void *value)
     next = (rank + 1) % size;
     every_access_reaches_the_next_rank(TSUMUGI_AGENT_CPU);
     every_access_reaches_the_next_rank(TSUMUGI_AGENT_DEVICE);
+    ends_may_overlap();
     questions_have_answers();
     ults_add_up();
     errors_come_with_the_end();
