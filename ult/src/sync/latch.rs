@@ -53,6 +53,17 @@ impl Latch {
     ///
     /// If the count is less than `by`. The count stays as it is.
     pub fn count_down(&self, by: usize) {
+        if let Err(left) = self.try_count_down(by) {
+            panic!("a latch with {left} left was counted down by {by}");
+        }
+    }
+
+    /// Does what [`count_down`](Self::count_down) does.
+    ///
+    /// # Errors
+    ///
+    /// The count, if it is less than `by`. It stays as it is.
+    pub fn try_count_down(&self, by: usize) -> Result<(), usize> {
         // Release: a thread that passes sees what was done before. Acquire: it
         // sees that of all threads that counted down, through the thread that
         // opens the latch. Relaxed: a count that is too small is only shown.
@@ -60,9 +71,10 @@ impl Latch {
         match self.count.fetch_update(Ordering::AcqRel, Ordering::Relaxed, less) {
             Ok(before) if before == by && by > 0 => {
                 self.queue.with(WaitQueue::take).wake_all();
+                Ok(())
             }
-            Ok(_) => {}
-            Err(left) => panic!("a latch with {left} left was counted down by {by}"),
+            Ok(_) => Ok(()),
+            Err(left) => Err(left),
         }
     }
 
