@@ -92,20 +92,26 @@ pub unsafe extern "C" fn tsumugi_start(out: *mut *mut tsumugi_job) -> c_int {
 /// private memory again; all other threads of the process are stopped while that
 /// happens.
 ///
-/// Errors: JOB, NULL.
+/// Errors: JOB (also for a job that `tsumugi_run` made, which ends with its `main`),
+/// NULL.
 ///
 /// # Safety
 ///
-/// `job` is a job that `tsumugi_start` made; no thread uses it any more.
+/// `job` is a live job; no other thread uses it any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_end(job: *mut tsumugi_job) -> c_int {
     let end = || {
         if job.is_null() {
             return Err(TSUMUGI_ERROR_NULL);
         }
+        // SAFETY: the caller's: a live job, which no other thread uses. One of
+        // `tsumugi_run` is on the stack of its `main`.
+        let Some(started) = (unsafe { (*job).started.take() }) else {
+            let reason = "the rank was made by tsumugi_run, which ends it";
+            return Err(remember(TSUMUGI_ERROR_JOB, reason));
+        };
         // SAFETY: the caller's: made by `tsumugi_start`.
-        let mut job = unsafe { Box::from_raw(job) };
-        let started = job.started.take().ok_or(TSUMUGI_ERROR_NULL)?;
+        let job = unsafe { Box::from_raw(job) };
         let all_came = job.runtime.barrier();
         drop(job);
         // SAFETY: no rank reaches the memory any more, because all regions have
