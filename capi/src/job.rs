@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
 use tsumugi::{Error, Global, Runtime};
 use tsumugi_acp::process::{Caller, end_mirror};
+use tsumugi_core::wait::Reason;
 use tsumugi_ult::sync::Latch;
 
 /// This process as a rank of its job, with the global memory of all ranks. Any
@@ -50,10 +51,10 @@ pub unsafe extern "C" fn tsumugi_start(out: *mut *mut tsumugi_job) -> c_int {
         let rank = move || {
             let failed = sender.clone();
             let result = tsumugi::run(move |runtime| {
-                let opened = (runtime.clone(), runtime.global()?, Caller::of(runtime));
+                let opened = (runtime.clone(), runtime.global()?, Caller::of(runtime, "tsumugi_start"));
                 let _ = sender.send(Ok(opened));
                 drop(sender);
-                ended.wait();
+                ended.wait_because(Reason::new("tsumugi_end"));
                 Ok::<_, Error>(())
             });
             if let Err(error) = &result {

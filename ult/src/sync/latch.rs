@@ -84,6 +84,13 @@ impl Latch {
         let _ = self.wait_within(Limit::NONE);
     }
 
+    /// Does what [`wait`](Self::wait) does; reports have `reason`.
+    #[doc(hidden)]
+    pub fn wait_because(&self, reason: Reason) {
+        // Without a limit nothing interrupts the wait.
+        let _ = self.wait_by(reason, Limit::NONE);
+    }
+
     /// Does what [`wait`](Self::wait) does, for at most `limit`. Returns whether
     /// the latch is open.
     pub fn wait_timeout(&self, limit: Duration) -> bool {
@@ -97,15 +104,19 @@ impl Latch {
     /// [`Interrupted::TimedOut`] if the limit's point in time came before the latch was
     /// open, [`Interrupted::Cancelled`] if a cancellation of the ULT did.
     pub fn wait_within(&self, limit: impl Into<Limit>) -> Result<(), Interrupted> {
+        let at = self as *const Self as u64;
+        self.wait_by(Reason { what: "latch", at, wanted: 0 }, limit.into())
+    }
+
+    fn wait_by(&self, reason: Reason, limit: Limit) -> Result<(), Interrupted> {
         if self.is_open() {
             return Ok(());
         }
-        let at = self as *const Self as u64;
         queue::wait(
             self,
             &self.queue,
-            Reason { what: "latch", at, wanted: 0 },
-            limit.into(),
+            reason,
+            limit,
             |node| node,
             |queue| queue,
             // The thread that opens the latch takes the queue after that, under
