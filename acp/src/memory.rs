@@ -157,7 +157,8 @@ impl Life {
 
     fn place(&self, ga: acp_ga_t) -> Result<AddressParts, Reason> {
         let place = self.global.split().place(GlobalAddr::from_bits(ga));
-        let place = place.filter(|_| ga != NULL);
+        let size = self.runtime.size();
+        let place = place.filter(|place| ga != NULL && place.rank.0 < size);
         Ok(place.ok_or_else(|| format!("{ga:#x} belongs to no rank"))?)
     }
 

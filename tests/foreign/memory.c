@@ -6,12 +6,17 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { RANKS_MAX = 16, ULTS = 100, WORDS = 1000, PAGES = 64, PAGE_WORDS = 512 };
 
 static struct tsumugi_job *job;
 static uint32_t rank, size, next;
 static uint64_t data[WORDS];
+
+static void *play(struct tsumugi_job *of, void *value);
 
 /* The next rank's address of the object that this rank has at `own`. Collective. */
 static tsumugi_addr next_one(tsumugi_addr own)
@@ -296,6 +301,41 @@ static void errors_come_with_the_end(void)
     ANSWERS(TSUMUGI_ERROR_REACH, tsumugi_begin_get(job, &here, from, 4, NULL, NULL));
 }
 
+/* A child of the rank's process is no rank. */
+static void a_fork_is_no_rank(struct tsumugi_job *of)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        struct tsumugi_job *none;
+        uint64_t all[RANKS_MAX];
+        ANSWERS(TSUMUGI_ERROR_JOB, tsumugi_barrier(of));
+        CHECK(strstr(tsumugi_reason(), "is a fork of the rank") != NULL);
+        ANSWERS(TSUMUGI_ERROR_JOB, tsumugi_gather(of, 1, all));
+        ANSWERS(TSUMUGI_ERROR_JOB, tsumugi_start(&none));
+        ANSWERS(TSUMUGI_ERROR_JOB, tsumugi_end(of));
+        _exit(7);
+    }
+    int status;
+    CHECK(child > 0 && waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+}
+
+static void a_process_is_a_rank_once(void)
+{
+    struct tsumugi_job *second;
+    ANSWERS(TSUMUGI_ERROR_JOB, tsumugi_start(&second));
+    CHECK(strcmp(tsumugi_reason(), "a process starts a rank at most once") == 0);
+    ANSWERS(TSUMUGI_ERROR_JOB, tsumugi_run(play, NULL, NULL));
+    CHECK(strcmp(tsumugi_reason(), "a process starts a rank at most once") == 0);
+}
+
+static void *play_within_run(struct tsumugi_job *of, void *value)
+{
+    ANSWERS(TSUMUGI_ERROR_JOB, tsumugi_end(of));
+    CHECK(strstr(tsumugi_reason(), "tsumugi_run") != NULL);
+    return play(of, value);
+}
+
 static void *play(struct tsumugi_job *of, void *value)
 {
     job = of;
@@ -318,11 +358,13 @@ int main(int argc, char **argv)
     void *value_of_main = NULL;
     CHECK(tsumugi_rank(NULL) == UINT32_MAX && tsumugi_size(NULL) == 0);
     if (argc > 1 && strcmp(argv[1], "run") == 0) {
-        OK(tsumugi_run(play, &value, &value_of_main));
+        OK(tsumugi_run(play_within_run, &value, &value_of_main));
         CHECK(value_of_main == &value);
     } else {
         struct tsumugi_job *own;
         OK(tsumugi_start(&own));
+        a_fork_is_no_rank(own);
+        a_process_is_a_rank_once();
         play(own, &value);
         memory_of_the_program_is_reached();
         CHECK(pthread_create(&other.thread, NULL, go_on, NULL) == 0);
@@ -334,6 +376,7 @@ int main(int argc, char **argv)
          * the end of the job. */
         for (int page = 0; page < PAGES; page++) CHECK(pages[page][0] == other.counts[page]);
     }
+    a_process_is_a_rank_once();
     if (rank == 0) puts("all is well");
     return 0;
 }

@@ -224,7 +224,15 @@ static void the_heap_has_memory_of_any_rank(void)
     OK(tsumugi_barrier(job));
     REFUSES(TSUMUGI_ERROR_VALUE, "", tsumugi_heap_free(heap, block));
     REFUSES(TSUMUGI_ERROR_RANK, none_such, tsumugi_heap_malloc(heap, size, 8, &block));
-    REFUSES(TSUMUGI_ERROR_LENGTH, "", tsumugi_heap_malloc(heap, rank, 1ull << 40, &block));
+    REFUSES(TSUMUGI_ERROR_LENGTH, "has 4096 bytes", tsumugi_heap_malloc(heap, rank, 4097, &block));
+    struct tsumugi_heap *longer;
+    OK(tsumugi_heap_create(job, 2 << 20, &longer));
+    OK(tsumugi_heap_malloc(longer, rank, 256 << 10, &zeroes));
+    OK(tsumugi_heap_free(longer, zeroes));
+    REFUSES(TSUMUGI_ERROR_LENGTH, "has 262144 bytes",
+            tsumugi_heap_malloc(longer, rank, (256 << 10) + 1, &zeroes));
+    OK(tsumugi_barrier(job));
+    OK(tsumugi_heap_destroy(longer));
     REFUSES(TSUMUGI_ERROR_LENGTH, "times", tsumugi_heap_calloc(heap, rank, 1ull << 40, 1ull << 40, &block));
     REFUSES(TSUMUGI_ERROR_NULL, "job", tsumugi_heap_create(NULL, 8, &heap));
     REFUSES(TSUMUGI_ERROR_NULL, "out", tsumugi_heap_create(job, 8, NULL));
