@@ -60,7 +60,8 @@ pub unsafe extern "C" fn tsumugi_start(out: *mut *mut tsumugi_job) -> c_int {
         let rank = move || {
             let failed = sender.clone();
             let result = tsumugi::run(move |runtime| {
-                let opened = (runtime.clone(), runtime.global()?, Caller::of(runtime, "tsumugi_start"));
+                let opened =
+                    (runtime.clone(), runtime.global()?, Caller::of(runtime, "tsumugi_start"));
                 let _ = sender.send(Ok(opened));
                 drop(sender);
                 ended.wait_because(Reason::new("tsumugi_end"));

@@ -232,9 +232,7 @@ impl PageEngine {
         let load = |runtime: &Runtime, at: RemoteAddr| unsafe {
             let at = at.add(first);
             match count {
-                1 => {
-                    runtime.get(Words::remote(at)).map(|value: T| into.write_unaligned(value))
-                }
+                1 => runtime.get(Words::remote(at)).map(|value: T| into.write_unaligned(value)),
                 _ => runtime.handle().load(at, into.cast(), bytes),
             }
         };

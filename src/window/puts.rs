@@ -54,7 +54,10 @@ impl Puts {
         unsafe { buf.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(from, bytes) };
         self.lock().entry(target).or_default().count += 1;
         let puts = self.clone();
-        let begun = runtime.ops().put_buffer(to, buf).then(move |outcome| puts.landed(target, outcome.result.map(drop)));
+        let begun = runtime
+            .ops()
+            .put_buffer(to, buf)
+            .then(move |outcome| puts.landed(target, outcome.result.map(drop)));
         if begun.is_err() {
             // No room to begin a put: it is carried out before this returns.
             let result = put();

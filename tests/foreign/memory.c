@@ -172,6 +172,21 @@ static void questions_have_answers(void)
 }
 
 /* Memory of the program: static data, and the heap. */
+static void memory_that_the_program_cannot_write_is_refused(void)
+{
+    struct tsumugi_region *region;
+    long page = sysconf(_SC_PAGESIZE);
+    int kinds[] = {PROT_READ, PROT_NONE, PROT_READ | PROT_WRITE};
+    for (int kind = 0; kind < 3; kind++) {
+        char *at = mmap(NULL, 3 * page, kinds[kind], MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        CHECK(at != MAP_FAILED);
+        if (kind == 2) CHECK(munmap(at + page, page) == 0);
+        ANSWERS(TSUMUGI_ERROR_REACH, tsumugi_register(job, at + 8, page, &region));
+        CHECK(strcmp(tsumugi_reason(), "the memory is not mapped readable and writable") == 0);
+        CHECK(munmap(at, 3 * page) == 0);
+    }
+}
+
 static void memory_of_the_program_is_reached(void)
 {
     uint64_t *heap = malloc(sizeof data);
@@ -366,6 +381,7 @@ int main(int argc, char **argv)
         a_fork_is_no_rank(own);
         a_process_is_a_rank_once();
         play(own, &value);
+        memory_that_the_program_cannot_write_is_refused();
         memory_of_the_program_is_reached();
         CHECK(pthread_create(&other.thread, NULL, go_on, NULL) == 0);
         pages_become_shared();

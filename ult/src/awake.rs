@@ -67,7 +67,8 @@ impl Counted {
     /// The thread has woken.
     pub(crate) fn has_woken(self) {
         if let Some(thread) = self.0 {
-            let is_own = |(other, _): &mut (AwakeThread, _)| std::ptr::eq(other.count, thread.count);
+            let is_own =
+                |(other, _): &mut (AwakeThread, _)| std::ptr::eq(other.count, thread.count);
             sleeper().take_if(is_own);
         }
     }
