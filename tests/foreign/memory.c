@@ -112,24 +112,24 @@ static void every_access_reaches_the_next_rank(int agent)
 static void ends_may_overlap(void)
 {
     struct tsumugi_region *region;
-    OK(tsumugi_expose(job, 300, TSUMUGI_AGENT_CPU, &region));
+    OK(tsumugi_expose(job, 304, TSUMUGI_AGENT_CPU, &region));
     tsumugi_addr own = tsumugi_region_addr(region), there = next_one(own);
-    unsigned char *memory = tsumugi_region_memory(region), kept[300], want[300];
-    for (int n = 0; n < 300; n++) kept[n] = (unsigned char)(n + 1);
+    unsigned char *memory = tsumugi_region_memory(region), kept[304], want[304];
+    for (int n = 0; n < 304; n++) kept[n] = (unsigned char)(n + 1);
     int shifts[] = {0, 1, 16, 99};
     for (int n = 0; n < 4; n++) {
-        memcpy(memory, kept, 300);
-        memcpy(want, kept, 300);
+        memcpy(memory, kept, 304);
+        memcpy(want, kept, 304);
         memmove(want + shifts[n], want, 200);
         OK(tsumugi_get(job, memory + shifts[n], own, 200));
-        CHECK(memcmp(memory, want, 300) == 0);
-        memcpy(memory, kept, 300);
+        CHECK(memcmp(memory, want, 304) == 0);
+        memcpy(memory, kept, 304);
         OK(tsumugi_put(job, own + shifts[n], memory, 200));
-        CHECK(memcmp(memory, want, 300) == 0);
+        CHECK(memcmp(memory, want, 304) == 0);
     }
     OK(tsumugi_barrier(job));
-    memcpy(want, kept, 300);
-    size_t lengths[] = {301, (size_t)1 << 40, SIZE_MAX / 2, SIZE_MAX};
+    memcpy(want, kept, 304);
+    size_t lengths[] = {305, (size_t)1 << 40, SIZE_MAX / 2, SIZE_MAX};
     for (int n = 0; n < 4; n++) {
         ANSWERS(TSUMUGI_ERROR_RANGE, tsumugi_get(job, want, there, lengths[n]));
         ANSWERS(TSUMUGI_ERROR_RANGE, tsumugi_put(job, there, want, lengths[n]));
@@ -137,7 +137,7 @@ static void ends_may_overlap(void)
                 tsumugi_put_signal(job, there, want, lengths[n], own, TSUMUGI_SIGNAL_SET, 1));
     }
     ANSWERS(TSUMUGI_ERROR_NOWHERE, tsumugi_get(job, want, TSUMUGI_ADDR_NULL, 100));
-    CHECK(memcmp(want, kept, 300) == 0);
+    CHECK(memcmp(want, kept, 304) == 0);
     OK(tsumugi_barrier(job));
     OK(tsumugi_unregister(job, region));
 }
