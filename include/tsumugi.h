@@ -148,7 +148,7 @@
 #define TSUMUGI_ERROR_BUSY -14
 
 /**
- * The mutex is not locked.
+ * The lock is not locked, or not in this way.
  */
 #define TSUMUGI_ERROR_NOT_LOCKED -15
 
@@ -1012,7 +1012,7 @@ int tsumugi_scheduler_run(struct tsumugi_scheduler *scheduler,
  * Starts all workers in the background. They run until
  * `tsumugi_scheduler_destroy`.
  *
- * Errors: THREAD, ENDED, NULL.
+ * Errors: THREAD, RUNNING (a thread has entered it), ENDED, NULL.
  *
  * # Safety
  *
@@ -1480,11 +1480,11 @@ int tsumugi_rwlock_try_read(const struct tsumugi_rwlock *rwlock);
 /**
  * Unlocks a lock that the caller has for reading. Never waits.
  *
- * Errors: NULL.
+ * Errors: NOT_LOCKED (no thread has the lock for reading), NULL.
  *
  * # Safety
  *
- * The caller has `rwlock` for reading.
+ * `rwlock` is a live reader-writer lock; if a thread has it for reading, the caller does.
  */
 int tsumugi_rwlock_unlock_read(const struct tsumugi_rwlock *rwlock);
 
@@ -1526,11 +1526,11 @@ int tsumugi_rwlock_try_write(const struct tsumugi_rwlock *rwlock);
 /**
  * Unlocks a lock that the caller has for writing. Never waits.
  *
- * Errors: NULL.
+ * Errors: NOT_LOCKED (no thread has the lock for writing), NULL.
  *
  * # Safety
  *
- * The caller has `rwlock` for writing.
+ * `rwlock` is a live reader-writer lock; if a thread has it for writing, the caller does.
  */
 int tsumugi_rwlock_unlock_write(const struct tsumugi_rwlock *rwlock);
 
@@ -1594,7 +1594,8 @@ int tsumugi_semaphore_try_acquire(const struct tsumugi_semaphore *semaphore,
 /**
  * Gives `count` permits back, or adds new ones. Never waits.
  *
- * Errors: NULL.
+ * Errors: VALUE (more than `SIZE_MAX` permits would be free; their number stays as it
+ * is), NULL.
  *
  * # Safety
  *
@@ -1625,11 +1626,11 @@ void tsumugi_latch_destroy(struct tsumugi_latch *latch);
 /**
  * Counts `by` events; at 0 all waiters continue. Never waits.
  *
- * Errors: NULL.
+ * Errors: VALUE (`by` is more than the count, which stays as it is), NULL.
  *
  * # Safety
  *
- * `latch` is a live latch, whose count is at least `by`.
+ * `latch` is a live latch.
  */
 int tsumugi_latch_count_down(const struct tsumugi_latch *latch, size_t by);
 
@@ -1930,6 +1931,12 @@ void tsumugi_wait_unregister(struct tsumugi_registration *registration);
  * own), with workers in the background, and opens the global memory. Returns when
  * all ranks have called it. At most once in a process. Blocks.
  *
+ * A child that the process forks has none of the rank's threads and stacks, and shares
+ * the memory of the job with its parent. It may only call `exec` or `_exit`: this
+ * library's functions must not be called in it, and neither must `exit`. Where a call
+ * checks it (this one, `tsumugi_run`, `tsumugi_end`, barriers, fences and collectives),
+ * the child gets JOB.
+ *
  * Errors: JOB, MEMORY, NULL; `tsumugi_reason` has more.
  *
  * # Safety
@@ -1945,11 +1952,12 @@ int tsumugi_start(struct tsumugi_job **out);
  * private memory again; all other threads of the process are stopped while that
  * happens.
  *
- * Errors: JOB, NULL.
+ * Errors: JOB (also for a job that `tsumugi_run` made, which ends with its `main`),
+ * NULL.
  *
  * # Safety
  *
- * `job` is a job that `tsumugi_start` made; no thread uses it any more.
+ * `job` is a live job; no other thread uses it any more.
  */
 int tsumugi_end(struct tsumugi_job *job);
 
@@ -2043,11 +2051,12 @@ int tsumugi_expose(const struct tsumugi_job *job,
  * place, which needs a job made by `tsumugi_start`; while that happens, all other
  * threads of the process are stopped, by a real-time signal.
  *
- * Errors: REACH, MEMORY, CROWDED, NULL.
+ * Errors: REACH (also of memory of the program that is not mapped readable and
+ * writable), MEMORY, CROWDED, NULL.
  *
  * # Safety
  *
- * `job` is a live job. The memory is readable and writable, and stays so until
+ * `job` is a live job. The memory stays readable and writable until
  * `tsumugi_unregister` has returned. `out` is valid for a write.
  */
 int tsumugi_register(const struct tsumugi_job *job,
@@ -2156,8 +2165,11 @@ int tsumugi_addr_local(const struct tsumugi_job *job,
 
 /**
  * Reads `bytes` bytes at `from`. A read of 1, 2, 4 or 8 bytes at an aligned
- * address is one access, so it cannot tear. Blocks; wait-free between ranks of a
- * node once this rank has read the region table of the target rank.
+ * address is one access, so it cannot tear. `into` may overlap the bytes at `from`, as
+ * for `memmove`, unless a device carries out the accesses of that memory
+ * (`TSUMUGI_AGENT_DEVICE`). After NOWHERE, STALE and RANGE nothing was written. Blocks;
+ * wait-free between ranks of a node once this rank has read the region table of the
+ * target rank.
  *
  * Errors: NOWHERE, STALE, RANGE, LOST, NULL.
  *
@@ -2173,7 +2185,7 @@ int tsumugi_get(const struct tsumugi_job *job,
 /**
  * Writes `bytes` bytes at `to`; 1, 2, 4 or 8 aligned bytes as one access, as
  * `tsumugi_get` reads them. When it returns, the bytes are in the target's memory.
- * Blocks.
+ * `from` may overlap them as for `tsumugi_get`. Blocks.
  *
  * Errors: NOWHERE, STALE, RANGE, READ_ONLY, LOST, NULL.
  *
@@ -2408,7 +2420,8 @@ int tsumugi_flush_all(const struct tsumugi_job *job);
 /**
  * Writes `bytes` bytes at `to`, then changes the 8-byte word at `word`, of the same
  * or another rank, by `signal` (`TSUMUGI_SIGNAL_*`) with `value`, and wakes the
- * threads that wait for it: a thread that sees the signal sees the bytes. Blocks;
+ * threads that wait for it: a thread that sees the signal sees the bytes. `from` may
+ * overlap them as for `tsumugi_get`. Blocks;
  * wait-free between ranks of a node.
  *
  * Errors: VALUE (of `signal`), NULL; NOWHERE, STALE, RANGE, READ_ONLY and LOST of
@@ -2534,7 +2547,7 @@ int tsumugi_comm_open(const struct tsumugi_job *job, struct tsumugi_comm **out);
 /**
  * Makes a new communicator for a part of the program. All ranks must call it. Blocks.
  *
- * Errors: CROWDED (the job has made all of its 65,534 communicators),
+ * Errors: CROWDED (the job has 65,534 groups and communicators),
  * LOST, JOB, ENDED, NULL.
  *
  * # Safety
@@ -2761,7 +2774,8 @@ int tsumugi_request_wait_any(struct tsumugi_request **requests,
  * Waits until all of `count` messages and collectives have ended, and ends their requests;
  * the entries in `requests` become NULL. Entries that are NULL are left out. Writes what
  * has come to `received`, unless that is NULL, and the code of each request to `codes`,
- * unless that is NULL: entry by entry. Blocks.
+ * unless that is NULL: entry by entry. The code of an entry that is NULL is `TSUMUGI_OK`.
+ * Blocks.
  *
  * Errors: the code of the first request that has failed; NULL and ENDED, as for
  * `tsumugi_request_wait`: then no request was ended.
@@ -3421,7 +3435,8 @@ int tsumugi_window_memory(const struct tsumugi_window *window, void **own);
 /**
  * Writes `bytes` bytes at `offset` of `target`'s array. They have landed after the next
  * flush, fence, or end of the epoch or hold; on this node, when this returns. `from` may
- * change when this returns. Blocks only for room.
+ * change when this returns, and may overlap this rank's own array, as for `memmove`.
+ * Blocks only for room.
  *
  * Errors: RANK, RANGE, LOST, ENDED, NULL; the error of a put to another node may be
  * returned later, by the next flush.
@@ -3438,7 +3453,8 @@ int tsumugi_window_put(const struct tsumugi_window *window,
 
 /**
  * Reads `bytes` bytes at `offset` of `target`'s array; they are in `into` when this
- * returns. Blocks; wait-free between ranks of a node.
+ * returns. `into` may overlap this rank's own array, as for `memmove`; after RANK and
+ * RANGE nothing was written. Blocks; wait-free between ranks of a node.
  *
  * Errors: RANK, RANGE, LOST, ENDED, NULL.
  *
@@ -3690,7 +3706,11 @@ int tsumugi_epoch_complete(struct tsumugi_epoch *epoch);
 
 /**
  * Makes a heap of `bytes` bytes on every rank. All ranks must call it, with the same
- * `bytes`. Blocks.
+ * `bytes`. The heap has blocks of up to 4 KiB; from 2 MiB on also of up to 256 KiB, from
+ * 192 MiB on of up to 16 MiB, and from 16 GiB on of up to 1 GiB. The 1, 2, 3 or 4 kinds
+ * have an equal share of the memory each, of which a block longer than that of the kind
+ * before takes from its own. For longer pieces of memory there is `tsumugi_expose`.
+ * Blocks.
  *
  * Errors: MEMORY, CROWDED, LOST, JOB, NULL.
  *
@@ -3888,7 +3908,8 @@ int tsumugi_array_destroy(struct tsumugi_array *array);
  *
  * # Safety
  *
- * `array` is an array; `into` is valid for a write of `count` elements.
+ * `array` is an array; `into` is valid for a write of `count` elements, and is no memory
+ * of the array's pages.
  */
 int tsumugi_array_get(const struct tsumugi_array *array,
                       size_t index,

@@ -185,6 +185,8 @@ impl Runtime {
                 self.handle().am().call(to, id, CallPayload::Inline(bytes), None, limit)?;
             return Ok(answer.to_vec());
         }
+        // Before there is a copy of the bytes.
+        self.handle().am().check_long(bytes.len() as u64)?;
         let mut buf = self.buffer::<u8>(bytes.len())?;
         buf.copy_from_slice(bytes);
         let published = Published::new(self, buf)?;

@@ -9,23 +9,24 @@
 //! call, they are assumed to sleep too.
 
 use tsumugi::Runtime;
-use tsumugi_core::sync::{AtomicU32, Ordering};
-use tsumugi_ult::count_while_awake;
+use tsumugi_core::sync::Ordering;
+use tsumugi_ult::{AwakeThread, count_while_awake};
 
 /// The count of awake threads outside of the workers; this thread counts in it
 /// until [`end`](Self::end).
 #[derive(Clone, Copy, Debug)]
-pub struct Caller(&'static AtomicU32);
+pub struct Caller(AwakeThread);
 
 impl Caller {
     /// Counts the thread that waits for this rank to begin; called before that
-    /// thread learns that the rank has begun.
-    pub fn of(runtime: &Runtime) -> Self {
+    /// thread learns that the rank has begun. `caller_of` is
+    /// the name of the call in which it waits.
+    pub fn of(runtime: &Runtime, caller_of: &'static str) -> Self {
         let outside = runtime.handle().outside();
         // SeqCst: one total order with the steps by which workers fall asleep, as
         // for all accesses to this count.
         outside.fetch_add(1, Ordering::SeqCst);
-        Self(outside)
+        Self(AwakeThread { count: outside, caller_of })
     }
 
     /// Called by the thread that is counted: from now on its sleeps in calls are
@@ -37,10 +38,10 @@ impl Caller {
     /// Called when the rank ends. If another thread ends the rank than began it,
     /// the first thread may be anywhere, so it stays in the count.
     pub fn end(self) {
-        let count = count_while_awake(None);
-        if count.is_some_and(|count| std::ptr::eq(count, self.0)) {
+        let own = self.0.count;
+        if count_while_awake(None).is_some_and(|thread| std::ptr::eq(thread.count, own)) {
             // SeqCst: as in `of`.
-            self.0.fetch_sub(1, Ordering::SeqCst);
+            own.fetch_sub(1, Ordering::SeqCst);
         }
     }
 }

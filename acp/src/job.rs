@@ -9,6 +9,7 @@ use std::ffi::{CStr, c_char, c_int};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
 use tsumugi::Error;
+use tsumugi_core::wait::Reason;
 use tsumugi_ult::sync::Latch;
 
 /// Prepares this process as a rank of its job; returns when all ranks have called
@@ -171,9 +172,9 @@ fn start(options: Options) -> Result<Started, String> {
         let result = tsumugi::run(move |runtime| {
             let life = Life::begin(runtime, options, runtime.rank().0)?;
             set_life(Some(life));
-            let _ = sender.send(Ok(Caller::of(runtime)));
+            let _ = sender.send(Ok(Caller::of(runtime, "acp_init")));
             drop(sender);
-            ended.wait();
+            ended.wait_because(Reason::new("acp_finalize"));
             Ok::<_, Error>(())
         });
         if let Err(error) = &result {

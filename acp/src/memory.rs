@@ -86,7 +86,8 @@ pub extern "C" fn acp_query_address(ga: acp_ga_t) -> *mut c_void {
     with(null_mut(), |life| life.address(GlobalAddr::from_bits(ga)).map(|addr| addr as *mut c_void))
 }
 
-/// The rank that owns the memory at `ga`, or -1.
+/// The rank that owns the memory at `ga`, or -1 if there is no such rank. Whether the rank
+/// has memory at `ga` is not checked.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_query_rank(ga: acp_ga_t) -> c_int {
     with(-1, |life| Ok(life.number_of(life.place(ga)?.rank) as c_int))
@@ -157,7 +158,8 @@ impl Life {
 
     fn place(&self, ga: acp_ga_t) -> Result<AddressParts, Reason> {
         let place = self.global.split().place(GlobalAddr::from_bits(ga));
-        let place = place.filter(|_| ga != NULL);
+        let size = self.runtime.size();
+        let place = place.filter(|place| ga != NULL && place.rank.0 < size);
         Ok(place.ok_or_else(|| format!("{ga:#x} belongs to no rank"))?)
     }
 

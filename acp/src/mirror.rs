@@ -45,8 +45,9 @@ struct Window {
     base: NonNull<u8>,
 }
 
-/// The mappings of the process: address range, file, and offset in the file.
-struct Mappings(Vec<(Range<usize>, String, usize)>);
+/// The mappings of the process, in the order of addresses: address range, file, offset in
+/// the file, and whether the program may read and write.
+struct Mappings(Vec<(Range<usize>, String, usize, bool)>);
 
 // SAFETY: it holds addresses of the process's memory, which are the same on all
 // threads; which threads may use the memory is the program's responsibility.
@@ -98,6 +99,9 @@ impl Mirror {
     ) -> Result<NonNull<u8>, &'static str> {
         let end = addr.checked_add(bytes.max(1)).ok_or("the range exceeds the address space")?;
         let mappings = Mappings::read().ok_or(NO_LIST)?;
+        if !mappings.are_open(&(addr..end)) {
+            return Err("the memory is not mapped readable and writable");
+        }
         let at = match self.holder(&mappings, addr..end)? {
             Some(at) => at,
             None => self
@@ -223,18 +227,35 @@ impl Mappings {
             let mut words = line.split_ascii_whitespace();
             let (start, end) = words.next()?.split_once('-')?;
             let hex = |word| usize::from_str_radix(word, 16).ok();
-            let offset = hex(words.nth(1)?)?;
+            let is_open = words.next()?.starts_with("rw");
+            let offset = hex(words.next()?)?;
             let file = format!("{} {}", words.next()?, words.next()?);
-            Some((hex(start)?..hex(end)?, file, offset))
+            Some((hex(start)?..hex(end)?, file, offset, is_open))
         });
         Some(Self(mappings.collect()))
+    }
+
+    /// Whether the program may read and write each byte of a range.
+    fn are_open(&self, range: &Range<usize>) -> bool {
+        let mut at = range.start;
+        let first = self.0.partition_point(|(addrs, ..)| addrs.end <= at);
+        for (addrs, _, _, is_open) in &self.0[first..] {
+            if addrs.start > at || !is_open {
+                return false;
+            }
+            at = addrs.end;
+            if at >= range.end {
+                return true;
+            }
+        }
+        false
     }
 
     /// Whether two addresses lead to the same byte of the same file.
     fn are_same(&self, one: usize, other: usize) -> bool {
         let place = |at: usize| {
             let index = self.0.partition_point(|(addrs, ..)| addrs.end <= at);
-            let (addrs, file, offset) = self.0.get(index)?;
+            let (addrs, file, offset, _) = self.0.get(index)?;
             addrs.contains(&at).then(|| (file, offset + at - addrs.start))
         };
         place(other).is_some() && place(one) == place(other)

@@ -6,7 +6,6 @@ use super::region::byte;
 use super::{TSUMUGI_ERROR_FLAGS, TSUMUGI_ERROR_NULL, TSUMUGI_OK, tsumugi_addr, tsumugi_job};
 use std::ffi::{c_int, c_void};
 use std::hint::black_box;
-use std::slice;
 use tsumugi::global::{Change, DoneWord, GlobalAddr, UNKNOWN};
 use tsumugi::{AddrError, Plain, Word};
 use tsumugi_core::mem::Width;
@@ -24,8 +23,11 @@ pub const TSUMUGI_ATOMIC_XOR: c_int = 3;
 pub const TSUMUGI_ATOMIC_SWAP: c_int = 4;
 
 /// Reads `bytes` bytes at `from`. A read of 1, 2, 4 or 8 bytes at an aligned
-/// address is one access, so it cannot tear. Blocks; wait-free between ranks of a
-/// node once this rank has read the region table of the target rank.
+/// address is one access, so it cannot tear. `into` may overlap the bytes at `from`, as
+/// for `memmove`, unless a device carries out the accesses of that memory
+/// (`TSUMUGI_AGENT_DEVICE`). After NOWHERE, STALE and RANGE nothing was written. Blocks;
+/// wait-free between ranks of a node once this rank has read the region table of the
+/// target rank.
 ///
 /// Errors: NOWHERE, STALE, RANGE, LOST, NULL.
 ///
@@ -55,7 +57,7 @@ pub unsafe extern "C" fn tsumugi_get(
 
 /// Writes `bytes` bytes at `to`; 1, 2, 4 or 8 aligned bytes as one access, as
 /// `tsumugi_get` reads them. When it returns, the bytes are in the target's memory.
-/// Blocks.
+/// `from` may overlap them as for `tsumugi_get`. Blocks.
 ///
 /// Errors: NOWHERE, STALE, RANGE, READ_ONLY, LOST, NULL.
 ///
@@ -405,14 +407,8 @@ impl tsumugi_job {
         from: tsumugi_addr,
         bytes: usize,
     ) -> Result<(), c_int> {
-        // The bytes are zeroed first: the caller's memory may be uninitialized, and
-        // a slice of it must not be.
         // SAFETY: the caller's.
-        let into = unsafe {
-            into.write_bytes(0, bytes);
-            slice::from_raw_parts_mut(into.cast::<u8>(), bytes)
-        };
-        self.global.get_slice(byte(from), into).map_err(of_access)
+        unsafe { self.global.load(byte(from), into.cast(), bytes) }.map_err(of_access)
     }
 
     /// Writes a `T` as one access where `to` is aligned, else byte by byte.
@@ -446,7 +442,6 @@ impl tsumugi_job {
         bytes: usize,
     ) -> Result<(), c_int> {
         // SAFETY: the caller's.
-        let from = unsafe { slice::from_raw_parts(from.cast::<u8>(), bytes) };
-        self.global.put_slice(byte(to), from).map_err(of_access)
+        unsafe { self.global.store(byte(to), from.cast(), bytes) }.map_err(of_access)
     }
 }

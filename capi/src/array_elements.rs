@@ -16,7 +16,8 @@ use tsumugi::{GlobalArray, Plain};
 ///
 /// # Safety
 ///
-/// `array` is an array; `into` is valid for a write of `count` elements.
+/// `array` is an array; `into` is valid for a write of `count` elements, and is no memory
+/// of the array's pages.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_array_get(
     array: *const tsumugi_array,
@@ -134,30 +135,20 @@ impl tsumugi_array {
         into: *mut u8,
     ) -> Result<(), c_int> {
         let each = self.each();
-        if each == 1 && into.cast::<T>().is_aligned() {
-            // SAFETY: the caller's. The bytes are zeroed first: the caller's memory may be
-            // uninitialized, and a slice of it must not be.
-            let into = unsafe {
-                into.cast::<T>().write_bytes(0, indices.len());
-                slice::from_raw_parts_mut(into.cast(), indices.len())
-            };
-            return array.gather(indices, into).map_err(of_array);
+        let mut into = into.cast::<T>();
+        if each == 1 {
+            // SAFETY: the caller's.
+            return unsafe { array.load_list(indices, into) }.map_err(of_array);
         }
-        let mut into = into;
-        let (mut part, bytes) = (Part::new(), each * size_of::<T>());
         self.by_parts(indices, |first, units| {
-            let count = match units {
-                // SAFETY: the caller's; the places of the parts follow each other.
-                None => unsafe { load(array, first, into, bytes) }.map(|()| each)?,
-                Some(units) => {
-                    let values = part.values(units.len());
-                    array.gather(units, values).map_err(of_array)?;
-                    // SAFETY: the caller's.
-                    unsafe { into.copy_from(values.as_ptr().cast(), size_of_val(values)) };
-                    values.len()
+            // SAFETY: the caller's; the places of the parts follow each other.
+            let count = unsafe {
+                match units {
+                    None => array.load(first, into, each).map(|()| each),
+                    Some(units) => array.load_list(units, into).map(|()| units.len()),
                 }
             };
-            into = into.wrapping_add(count * size_of::<T>());
+            into = into.wrapping_add(count.map_err(of_array)?);
             Ok(())
         })
     }
@@ -256,33 +247,15 @@ unsafe fn load<T: Plain>(
     into: *mut u8,
     bytes: usize,
 ) -> Result<(), c_int> {
-    let count = bytes / size_of::<T>();
+    let (into, count) = (into.cast::<T>(), bytes / size_of::<T>());
     if count == 1 {
         let value = array.get(at).map_err(of_array)?;
         // SAFETY: the caller's.
-        unsafe { into.cast::<T>().write_unaligned(value) };
+        unsafe { into.write_unaligned(value) };
         return Ok(());
     }
-    if into.cast::<T>().is_aligned() {
-        // SAFETY: the caller's. The bytes are zeroed first: the caller's memory may be
-        // uninitialized, and a slice of it must not be.
-        let into = unsafe {
-            into.write_bytes(0, bytes);
-            slice::from_raw_parts_mut(into.cast(), count)
-        };
-        return array.get_slice(at, into).map_err(of_array);
-    }
-    let mut part = Part::new();
-    (0..count).step_by(UNITS_MAX).try_for_each(|first| {
-        let values = part.values::<T>(UNITS_MAX.min(count - first));
-        array.get_slice(at + first, values).map_err(of_array)?;
-        // SAFETY: the caller's.
-        unsafe {
-            let into = into.add(first * size_of::<T>());
-            into.copy_from(values.as_ptr().cast(), size_of_val(values));
-        }
-        Ok(())
-    })
+    // SAFETY: the caller's.
+    unsafe { array.load(at, into, count) }.map_err(of_array)
 }
 
 /// Writes units from `at` on.

@@ -41,7 +41,7 @@ pub const TSUMUGI_ERROR_TIMED_OUT: c_int = -12;
 pub const TSUMUGI_ERROR_CANCELLED: c_int = -13;
 /// The call would have to wait.
 pub const TSUMUGI_ERROR_BUSY: c_int = -14;
-/// The mutex is not locked.
+/// The lock is not locked, or not in this way.
 pub const TSUMUGI_ERROR_NOT_LOCKED: c_int = -15;
 /// There are too many foreign schedulers, regions, messages in progress or
 /// communicators.
@@ -105,7 +105,7 @@ pub extern "C" fn tsumugi_error_text(code: c_int) -> *const c_char {
         TSUMUGI_ERROR_TIMED_OUT => c"the time limit has passed",
         TSUMUGI_ERROR_CANCELLED => c"the wait of the caller was cancelled",
         TSUMUGI_ERROR_BUSY => c"the call would have to wait",
-        TSUMUGI_ERROR_NOT_LOCKED => c"the mutex is not locked",
+        TSUMUGI_ERROR_NOT_LOCKED => c"the lock is not locked, or not in this way",
         TSUMUGI_ERROR_CROWDED => {
             c"there are too many foreign schedulers, regions, messages or communicators"
         }

@@ -1,6 +1,7 @@
 //! Collectives that move the bytes of all members of a group.
 
 use super::code::{code_of, of_failure};
+use super::job::is_own_process;
 use super::object::{bytes_of, given, list_at, live, make, refuse, room_at};
 use super::reduction::Fold;
 use super::{TSUMUGI_ERROR_LENGTH, tsumugi_group, tsumugi_request};
@@ -329,6 +330,7 @@ pub(super) unsafe fn carry_out(
     fold: Option<Fold>,
     request: *mut *mut tsumugi_request,
 ) -> Result<(), c_int> {
+    is_own_process()?;
     // SAFETY: the caller's.
     unsafe {
         let begun = match (fold, request.is_null()) {

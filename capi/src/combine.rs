@@ -2,6 +2,7 @@
 
 use super::code::{code_of, of_failure};
 use super::collective::{Call, carry_out, counts_at, input_at};
+use super::job::is_own_process;
 use super::object::{bytes_of, given, live, room_at};
 use super::reduction::Fold;
 use super::{tsumugi_group, tsumugi_reduction, tsumugi_request};
@@ -280,6 +281,7 @@ unsafe fn combine_one<T>(
     // SAFETY: the caller's.
     let of = unsafe { live(group) }?;
     given(result, "result")?;
+    is_own_process()?;
     let fold = Fold::known(what, element)?;
     let (call, at) = (of.0.raw_allreduce(fold.elements(1)), (&raw mut value).cast());
     // SAFETY: the value is local, and the collective has ended when this returns.

@@ -59,7 +59,7 @@ pub unsafe extern "C" fn tsumugi_comm_open(
 
 /// Makes a new communicator for a part of the program. All ranks must call it. Blocks.
 ///
-/// Errors: CROWDED (the job has made all of its 65,534 communicators),
+/// Errors: CROWDED (the job has 65,534 groups and communicators),
 /// LOST, JOB, ENDED, NULL.
 ///
 /// # Safety

@@ -17,7 +17,11 @@ use tsumugi::{AddrError, Rank};
 pub struct tsumugi_heap(Pool);
 
 /// Makes a heap of `bytes` bytes on every rank. All ranks must call it, with the same
-/// `bytes`. Blocks.
+/// `bytes`. The heap has blocks of up to 4 KiB; from 2 MiB on also of up to 256 KiB, from
+/// 192 MiB on of up to 16 MiB, and from 16 GiB on of up to 1 GiB. The 1, 2, 3 or 4 kinds
+/// have an equal share of the memory each, of which a block longer than that of the kind
+/// before takes from its own. For longer pieces of memory there is `tsumugi_expose`.
+/// Blocks.
 ///
 /// Errors: MEMORY, CROWDED, LOST, JOB, NULL.
 ///

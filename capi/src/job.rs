@@ -5,10 +5,13 @@ use super::parameter::{Word, borrow, place};
 use super::{TSUMUGI_ERROR_JOB, TSUMUGI_ERROR_NULL, remember, tsumugi_scheduler};
 use std::ffi::{c_int, c_void};
 use std::fmt;
+use std::process;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
 use tsumugi::{Error, Global, Runtime};
 use tsumugi_acp::process::{Caller, end_mirror};
+use tsumugi_core::sync::{AtomicU32, Ordering};
+use tsumugi_core::wait::Reason;
 use tsumugi_ult::sync::Latch;
 
 /// This process as a rank of its job, with the global memory of all ranks. Any
@@ -34,6 +37,12 @@ struct Started {
 /// own), with workers in the background, and opens the global memory. Returns when
 /// all ranks have called it. At most once in a process. Blocks.
 ///
+/// A child that the process forks has none of the rank's threads and stacks, and shares
+/// the memory of the job with its parent. It may only call `exec` or `_exit`: this
+/// library's functions must not be called in it, and neither must `exit`. Where a call
+/// checks it (this one, `tsumugi_run`, `tsumugi_end`, barriers, fences and collectives),
+/// the child gets JOB.
+///
 /// Errors: JOB, MEMORY, NULL; `tsumugi_reason` has more.
 ///
 /// # Safety
@@ -44,16 +53,18 @@ pub unsafe extern "C" fn tsumugi_start(out: *mut *mut tsumugi_job) -> c_int {
     let start = || {
         // SAFETY: the caller's.
         let out = unsafe { place(out) }?;
+        let once = Once::begin()?;
         let end = Arc::new(Latch::new(1));
         let (sender, receiver) = mpsc::channel();
         let ended = end.clone();
         let rank = move || {
             let failed = sender.clone();
             let result = tsumugi::run(move |runtime| {
-                let opened = (runtime.clone(), runtime.global()?, Caller::of(runtime));
+                let opened =
+                    (runtime.clone(), runtime.global()?, Caller::of(runtime, "tsumugi_start"));
                 let _ = sender.send(Ok(opened));
                 drop(sender);
-                ended.wait();
+                ended.wait_because(Reason::new("tsumugi_end"));
                 Ok::<_, Error>(())
             });
             if let Err(error) = &result {
@@ -78,6 +89,7 @@ pub unsafe extern "C" fn tsumugi_start(out: *mut *mut tsumugi_job) -> c_int {
             }
         };
         caller.begin();
+        once.keep();
         let job = tsumugi_job::new(runtime, global, Some(Started { end, caller, thread }));
         // SAFETY: the caller's.
         unsafe { out.write(Box::into_raw(Box::new(job))) };
@@ -92,20 +104,27 @@ pub unsafe extern "C" fn tsumugi_start(out: *mut *mut tsumugi_job) -> c_int {
 /// private memory again; all other threads of the process are stopped while that
 /// happens.
 ///
-/// Errors: JOB, NULL.
+/// Errors: JOB (also for a job that `tsumugi_run` made, which ends with its `main`),
+/// NULL.
 ///
 /// # Safety
 ///
-/// `job` is a job that `tsumugi_start` made; no thread uses it any more.
+/// `job` is a live job; no other thread uses it any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_end(job: *mut tsumugi_job) -> c_int {
     let end = || {
         if job.is_null() {
             return Err(TSUMUGI_ERROR_NULL);
         }
+        is_own_process()?;
+        // SAFETY: the caller's: a live job, which no other thread uses. One of
+        // `tsumugi_run` is on the stack of its `main`.
+        let Some(started) = (unsafe { (*job).started.take() }) else {
+            let reason = "the rank was made by tsumugi_run, which ends it";
+            return Err(remember(TSUMUGI_ERROR_JOB, reason));
+        };
         // SAFETY: the caller's: made by `tsumugi_start`.
-        let mut job = unsafe { Box::from_raw(job) };
-        let started = job.started.take().ok_or(TSUMUGI_ERROR_NULL)?;
+        let job = unsafe { Box::from_raw(job) };
         let all_came = job.runtime.barrier();
         drop(job);
         // SAFETY: no rank reaches the memory any more, because all regions have
@@ -141,9 +160,10 @@ pub unsafe extern "C" fn tsumugi_run(
 ) -> c_int {
     let run = || {
         let main = main.ok_or(TSUMUGI_ERROR_NULL)?;
-        let arg = Word(arg);
+        let (once, arg) = (Once::begin()?, Word(arg));
         let answer = tsumugi::run(move |runtime| {
             let arg = arg;
+            once.keep();
             let mut job = tsumugi_job::new(runtime.clone(), runtime.global()?, None);
             // SAFETY: the caller's.
             Ok::<_, Error>(Word(unsafe { main(&raw mut job, arg.0) }))
@@ -205,7 +225,10 @@ pub unsafe extern "C" fn tsumugi_workers(job: *const tsumugi_job) -> *const tsum
 pub unsafe extern "C" fn tsumugi_barrier(job: *const tsumugi_job) -> c_int {
     // SAFETY: the caller's.
     let job = unsafe { borrow(job) };
-    code_of(job.and_then(|job| job.runtime.barrier().map_err(of_failure)))
+    code_of(job.and_then(|job| {
+        is_own_process()?;
+        job.runtime.barrier().map_err(of_failure)
+    }))
 }
 
 /// Collects the `word` of every rank in `all`, in the order of the ranks. All ranks
@@ -226,6 +249,7 @@ pub unsafe extern "C" fn tsumugi_gather(
     let gather = || {
         // SAFETY: the caller's.
         let (job, all) = unsafe { (borrow(job)?, place(all)?) };
+        is_own_process()?;
         let words = job.runtime.allgather(word).map_err(of_failure)?;
         // SAFETY: the caller's.
         unsafe { all.copy_from_nonoverlapping(words.as_ptr(), words.len()) };
@@ -233,6 +257,48 @@ pub unsafe extern "C" fn tsumugi_gather(
     };
     code_of(gather())
 }
+
+/// The begin of the process's only rank, which another one may repeat if it fails.
+struct Once;
+
+impl Once {
+    fn begin() -> Result<Self, c_int> {
+        // Relaxed: the number says all.
+        match RANK_OF.compare_exchange(0, process::id(), Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => Ok(Self),
+            Err(_) => {
+                is_own_process()?;
+                Err(remember(TSUMUGI_ERROR_JOB, "a process starts a rank at most once"))
+            }
+        }
+    }
+
+    /// The rank has begun.
+    fn keep(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Once {
+    fn drop(&mut self) {
+        // Relaxed: as in `begin`.
+        RANK_OF.store(0, Ordering::Relaxed);
+    }
+}
+
+/// Refuses a call in a child that the rank's process has forked.
+pub(super) fn is_own_process() -> Result<(), c_int> {
+    // Relaxed: as in `Once::begin`.
+    let (own, rank_of) = (process::id(), RANK_OF.load(Ordering::Relaxed));
+    if own == rank_of {
+        return Ok(());
+    }
+    let reason = format_args!("process {own} is a fork of the rank, which is process {rank_of}");
+    Err(remember(TSUMUGI_ERROR_JOB, reason))
+}
+
+/// The process that has begun a rank; 0 if none has.
+static RANK_OF: AtomicU32 = AtomicU32::new(0);
 
 impl tsumugi_job {
     fn new(runtime: Runtime, global: Global, started: Option<Started>) -> Self {

@@ -1,6 +1,7 @@
 //! Latches: waiting until a number of events have happened.
 
-use super::code::{code_of, of_interrupted};
+use super::TSUMUGI_ERROR_VALUE;
+use super::code::{code_of, of_interrupted, remember};
 use super::parameter::{borrow, limit, place};
 use std::ffi::c_int;
 use tsumugi_ult::sync::Latch;
@@ -41,15 +42,20 @@ pub unsafe extern "C" fn tsumugi_latch_destroy(latch: *mut tsumugi_latch) {
 
 /// Counts `by` events; at 0 all waiters continue. Never waits.
 ///
-/// Errors: NULL.
+/// Errors: VALUE (`by` is more than the count, which stays as it is), NULL.
 ///
 /// # Safety
 ///
-/// `latch` is a live latch, whose count is at least `by`.
+/// `latch` is a live latch.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_latch_count_down(latch: *const tsumugi_latch, by: usize) -> c_int {
     // SAFETY: the caller's.
-    code_of(unsafe { borrow(latch) }.map(|latch| latch.0.count_down(by)))
+    code_of(unsafe { borrow(latch) }.and_then(|latch| {
+        latch.0.try_count_down(by).map_err(|left| {
+            let reason = format_args!("a latch with {left} left cannot count {by} events");
+            remember(TSUMUGI_ERROR_VALUE, reason)
+        })
+    }))
 }
 
 /// Waits until the count is 0, within a time limit. Blocks.

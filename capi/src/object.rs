@@ -152,7 +152,8 @@ pub(super) fn given<T>(pointer: *mut T, name: &str) -> Result<*mut T, c_int> {
     if pointer.is_null() { Err(null(name)) } else { Ok(pointer) }
 }
 
-/// The bytes at `from`, which may be null if there are none.
+/// The bytes at `from`, which may be null if there are none. More bytes than an address
+/// space has are an error.
 ///
 /// # Safety
 ///
@@ -167,11 +168,12 @@ pub(super) unsafe fn bytes_at<'a>(
         (_, 0) => Ok(&[]),
         (true, _) => Err(null(name)),
         // SAFETY: the caller's.
-        _ => Ok(unsafe { slice::from_raw_parts(from.cast(), bytes) }),
+        _ => Ok(unsafe { slice::from_raw_parts(from.cast(), bytes_of(1, bytes)?) }),
     }
 }
 
-/// The words or handles at `from`, which may be null if there are none.
+/// The words or handles at `from`, which may be null if there are none. More of them than
+/// an address space has are an error.
 ///
 /// # Safety
 ///
@@ -184,8 +186,11 @@ pub(super) unsafe fn list_at<'a, T>(
     match (from.is_null(), count) {
         (_, 0) => Ok(&[]),
         (true, _) => Err(null(name)),
-        // SAFETY: the caller's.
-        _ => Ok(unsafe { slice::from_raw_parts(from, count) }),
+        _ => {
+            bytes_of(count, size_of::<T>())?;
+            // SAFETY: the caller's.
+            Ok(unsafe { slice::from_raw_parts(from, count) })
+        }
     }
 }
 

@@ -80,11 +80,12 @@ pub unsafe extern "C" fn tsumugi_expose(
 /// place, which needs a job made by `tsumugi_start`; while that happens, all other
 /// threads of the process are stopped, by a real-time signal.
 ///
-/// Errors: REACH, MEMORY, CROWDED, NULL.
+/// Errors: REACH (also of memory of the program that is not mapped readable and
+/// writable), MEMORY, CROWDED, NULL.
 ///
 /// # Safety
 ///
-/// `job` is a live job. The memory is readable and writable, and stays so until
+/// `job` is a live job. The memory stays readable and writable until
 /// `tsumugi_unregister` has returned. `out` is valid for a write.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_register(

@@ -218,7 +218,8 @@ pub unsafe extern "C" fn tsumugi_request_wait_any(
 /// Waits until all of `count` messages and collectives have ended, and ends their requests;
 /// the entries in `requests` become NULL. Entries that are NULL are left out. Writes what
 /// has come to `received`, unless that is NULL, and the code of each request to `codes`,
-/// unless that is NULL: entry by entry. Blocks.
+/// unless that is NULL: entry by entry. The code of an entry that is NULL is `TSUMUGI_OK`.
+/// Blocks.
 ///
 /// Errors: the code of the first request that has failed; NULL and ENDED, as for
 /// `tsumugi_request_wait`: then no request was ended.
@@ -238,6 +239,10 @@ pub unsafe extern "C" fn tsumugi_request_wait_all(
     let wait = || {
         // SAFETY: the caller's.
         let list = unsafe { requests_at(requests, count)? };
+        if !codes.is_null() {
+            // SAFETY: the caller's; zero is TSUMUGI_OK, the code of an entry that is NULL.
+            unsafe { codes.write_bytes(0, count) };
+        }
         if let Some(comm) = list.clone().find_map(|(_, request)| request.comm()) {
             comm.wait_all_of(messages_of(list.clone()));
         }

@@ -1,8 +1,8 @@
 //! Reader-writer locks.
 
-use super::TSUMUGI_ERROR_BUSY;
 use super::code::{code_of, of_interrupted};
 use super::parameter::{borrow, limit, place};
+use super::{TSUMUGI_ERROR_BUSY, TSUMUGI_ERROR_NOT_LOCKED};
 use std::ffi::c_int;
 use std::mem::forget;
 use tsumugi_ult::sync::RwLock;
@@ -93,15 +93,19 @@ pub unsafe extern "C" fn tsumugi_rwlock_try_read(rwlock: *const tsumugi_rwlock) 
 
 /// Unlocks a lock that the caller has for reading. Never waits.
 ///
-/// Errors: NULL.
+/// Errors: NOT_LOCKED (no thread has the lock for reading), NULL.
 ///
 /// # Safety
 ///
-/// The caller has `rwlock` for reading.
+/// `rwlock` is a live reader-writer lock; if a thread has it for reading, the caller does.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_rwlock_unlock_read(rwlock: *const tsumugi_rwlock) -> c_int {
-    // SAFETY: the caller's: its guard was forgotten.
-    code_of(unsafe { borrow(rwlock) }.map(|rwlock| unsafe { rwlock.0.unlock_read() }))
+    // SAFETY: the caller's.
+    code_of(unsafe { borrow(rwlock) }.and_then(|rwlock| {
+        // SAFETY: the caller's: its guard was forgotten.
+        let was_locked = unsafe { rwlock.0.unlock_read() };
+        was_locked.then_some(()).ok_or(TSUMUGI_ERROR_NOT_LOCKED)
+    }))
 }
 
 /// Locks for writing. Blocks.
@@ -155,13 +159,17 @@ pub unsafe extern "C" fn tsumugi_rwlock_try_write(rwlock: *const tsumugi_rwlock)
 
 /// Unlocks a lock that the caller has for writing. Never waits.
 ///
-/// Errors: NULL.
+/// Errors: NOT_LOCKED (no thread has the lock for writing), NULL.
 ///
 /// # Safety
 ///
-/// The caller has `rwlock` for writing.
+/// `rwlock` is a live reader-writer lock; if a thread has it for writing, the caller does.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_rwlock_unlock_write(rwlock: *const tsumugi_rwlock) -> c_int {
-    // SAFETY: the caller's: its guard was forgotten.
-    code_of(unsafe { borrow(rwlock) }.map(|rwlock| unsafe { rwlock.0.unlock_write() }))
+    // SAFETY: the caller's.
+    code_of(unsafe { borrow(rwlock) }.and_then(|rwlock| {
+        // SAFETY: the caller's: its guard was forgotten.
+        let was_locked = unsafe { rwlock.0.unlock_write() };
+        was_locked.then_some(()).ok_or(TSUMUGI_ERROR_NOT_LOCKED)
+    }))
 }

@@ -108,7 +108,7 @@ pub unsafe extern "C" fn tsumugi_scheduler_run(
         let scheduler = {
             let mut kept = this.kept();
             match &*kept {
-                None => return Err(TSUMUGI_ERROR_ENDED),
+                None => return Err(this.gone()),
                 Some(scheduler) if scheduler.is_started() => return Err(TSUMUGI_ERROR_RUNNING),
                 Some(_) => kept.take().expect("the scheduler is kept"),
             }
@@ -131,7 +131,7 @@ pub unsafe extern "C" fn tsumugi_scheduler_run(
 /// Starts all workers in the background. They run until
 /// `tsumugi_scheduler_destroy`.
 ///
-/// Errors: THREAD, ENDED, NULL.
+/// Errors: THREAD, RUNNING (a thread has entered it), ENDED, NULL.
 ///
 /// # Safety
 ///
@@ -142,7 +142,7 @@ pub unsafe extern "C" fn tsumugi_scheduler_start(scheduler: *mut tsumugi_schedul
         // SAFETY: the caller's.
         let this = unsafe { borrow(scheduler) }?;
         let mut kept = this.kept();
-        let scheduler = kept.as_mut().ok_or(TSUMUGI_ERROR_ENDED)?;
+        let scheduler = kept.as_mut().ok_or_else(|| this.gone())?;
         scheduler.start().map_err(|error| of_start(&error))
     };
     code_of(start())
@@ -164,8 +164,9 @@ pub unsafe extern "C" fn tsumugi_scheduler_enter(scheduler: *mut tsumugi_schedul
     let enter = || {
         // SAFETY: the caller's.
         let this = unsafe { borrow(scheduler) }?;
-        let scheduler = this.kept().take().ok_or(TSUMUGI_ERROR_ENDED)?;
-        let is_free = !scheduler.is_started() && tsumugi_ult::worker().is_none();
+        let is_thread = tsumugi_ult::worker().is_none();
+        let scheduler = this.kept().take().ok_or_else(|| this.gone())?;
+        let is_free = is_thread && !scheduler.is_started();
         match scheduler.enter() {
             Ok(entered) => *this.entered() = Some(entered),
             Err(scheduler) => {
@@ -219,6 +220,11 @@ pub unsafe extern "C" fn tsumugi_scheduler_destroy(scheduler: *mut tsumugi_sched
 impl tsumugi_scheduler {
     fn entered(&self) -> std::sync::MutexGuard<'_, Option<Entered>> {
         self.entered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Why the scheduler cannot begin any more: a thread has entered it, or it has ended.
+    fn gone(&self) -> c_int {
+        if self.entered().is_some() { TSUMUGI_ERROR_RUNNING } else { TSUMUGI_ERROR_ENDED }
     }
 
     fn kept(&self) -> std::sync::MutexGuard<'_, Option<Scheduler>> {

@@ -1,8 +1,8 @@
 //! Semaphores: a number of permits.
 
-use super::TSUMUGI_ERROR_BUSY;
-use super::code::{code_of, of_interrupted};
+use super::code::{code_of, of_interrupted, remember};
 use super::parameter::{borrow, limit, place};
+use super::{TSUMUGI_ERROR_BUSY, TSUMUGI_ERROR_VALUE};
 use std::ffi::c_int;
 use tsumugi_ult::sync::Semaphore;
 
@@ -100,7 +100,8 @@ pub unsafe extern "C" fn tsumugi_semaphore_try_acquire(
 
 /// Gives `count` permits back, or adds new ones. Never waits.
 ///
-/// Errors: NULL.
+/// Errors: VALUE (more than `SIZE_MAX` permits would be free; their number stays as it
+/// is), NULL.
 ///
 /// # Safety
 ///
@@ -111,5 +112,11 @@ pub unsafe extern "C" fn tsumugi_semaphore_release(
     count: usize,
 ) -> c_int {
     // SAFETY: the caller's.
-    code_of(unsafe { borrow(semaphore) }.map(|semaphore| semaphore.0.release(count)))
+    code_of(unsafe { borrow(semaphore) }.and_then(|semaphore| {
+        if semaphore.0.try_release(count) {
+            return Ok(());
+        }
+        let reason = format_args!("the semaphore has no room for {count} more permits");
+        Err(remember(TSUMUGI_ERROR_VALUE, reason))
+    }))
 }

@@ -1,7 +1,7 @@
 //! Signals: words of global memory for which threads of their rank wait.
 
 use super::code::{code_of, of_access};
-use super::object::{bytes_at, job, refuse, tell};
+use super::object::{job, refuse, room_at, tell};
 use super::region::byte;
 use super::{TSUMUGI_ERROR_TIMED_OUT, TSUMUGI_ERROR_VALUE, tsumugi_addr, tsumugi_job};
 use std::ffi::{c_int, c_void};
@@ -25,7 +25,8 @@ pub const TSUMUGI_UNTIL_ANY_BIT: c_int = 3;
 
 /// Writes `bytes` bytes at `to`, then changes the 8-byte word at `word`, of the same
 /// or another rank, by `signal` (`TSUMUGI_SIGNAL_*`) with `value`, and wakes the
-/// threads that wait for it: a thread that sees the signal sees the bytes. Blocks;
+/// threads that wait for it: a thread that sees the signal sees the bytes. `from` may
+/// overlap them as for `tsumugi_get`. Blocks;
 /// wait-free between ranks of a node.
 ///
 /// Errors: VALUE (of `signal`), NULL; NOWHERE, STALE, RANGE, READ_ONLY and LOST of
@@ -47,14 +48,15 @@ pub unsafe extern "C" fn tsumugi_put_signal(
 ) -> c_int {
     let put = || {
         // SAFETY: the caller's.
-        let (job, values) = unsafe { (self::job(job)?, bytes_at(from, bytes, "from")?) };
+        let job = unsafe { self::job(job) }?;
+        let from = room_at(from.cast_mut(), bytes, "from")?;
         let signal = signal_of(signal, value)?;
-        let result = match values {
-            // No byte is written, so any address will do.
-            [] => job.global.signal(word_at(word), signal).map(drop),
-            values => job.global.put_signal(byte(to), values, word_at(word), signal),
-        };
-        result.map_err(of_access)
+        // If no byte is written, any address will do.
+        if bytes > 0 {
+            // SAFETY: the caller's.
+            unsafe { job.global.store(byte(to), from, bytes) }.map_err(of_access)?;
+        }
+        job.global.signal(word_at(word), signal).map(drop).map_err(of_access)
     };
     code_of(put())
 }

@@ -1,13 +1,13 @@
 //! Windows: one array of bytes on every rank, with fences and flushes.
 
 use super::code::{code_of, of_addr, of_failure};
-use super::object::{bytes_at, end, given, job, live, make, object, refuse, room_at, tell};
+use super::job::is_own_process;
+use super::object::{end, given, job, live, make, object, refuse, room_at, tell};
 use super::{
     TSUMUGI_ATOMIC_ADD, TSUMUGI_ATOMIC_AND, TSUMUGI_ATOMIC_OR, TSUMUGI_ATOMIC_SWAP,
     TSUMUGI_ATOMIC_XOR, TSUMUGI_ERROR_VALUE, tsumugi_job,
 };
 use std::ffi::{c_int, c_void};
-use std::slice;
 use std::sync::Arc;
 use tsumugi::window::{Design, WindowOptions};
 use tsumugi::{AddrError, Rank, Remote, Runtime, Window, Word};
@@ -121,7 +121,8 @@ pub unsafe extern "C" fn tsumugi_window_memory(
 
 /// Writes `bytes` bytes at `offset` of `target`'s array. They have landed after the next
 /// flush, fence, or end of the epoch or hold; on this node, when this returns. `from` may
-/// change when this returns. Blocks only for room.
+/// change when this returns, and may overlap this rank's own array, as for `memmove`.
+/// Blocks only for room.
 ///
 /// Errors: RANK, RANGE, LOST, ENDED, NULL; the error of a put to another node may be
 /// returned later, by the next flush.
@@ -139,14 +140,17 @@ pub unsafe extern "C" fn tsumugi_window_put(
 ) -> c_int {
     let put = || {
         // SAFETY: the caller's.
-        let (of, values) = unsafe { (live(window)?, bytes_at(from, bytes, "from")?) };
-        of.window.put(of.target(target)?, offset, values).map_err(of_addr)
+        let of = unsafe { live(window) }?;
+        let from = room_at(from.cast_mut(), bytes, "from")?;
+        // SAFETY: the caller's.
+        unsafe { of.window.store(Rank(target), offset, from, bytes) }.map_err(of_addr)
     };
     code_of(put())
 }
 
 /// Reads `bytes` bytes at `offset` of `target`'s array; they are in `into` when this
-/// returns. Blocks; wait-free between ranks of a node.
+/// returns. `into` may overlap this rank's own array, as for `memmove`; after RANK and
+/// RANGE nothing was written. Blocks; wait-free between ranks of a node.
 ///
 /// Errors: RANK, RANGE, LOST, ENDED, NULL.
 ///
@@ -165,13 +169,8 @@ pub unsafe extern "C" fn tsumugi_window_get(
         // SAFETY: the caller's.
         let of = unsafe { live(window) }?;
         let into = room_at(into, bytes, "into")?;
-        // SAFETY: the caller's. The bytes are zeroed first: the caller's memory may be
-        // uninitialized, and a slice of it must not be.
-        let into = unsafe {
-            into.write_bytes(0, bytes);
-            slice::from_raw_parts_mut(into, bytes)
-        };
-        of.window.get_slice(Rank(target), offset, into).map_err(of_addr)
+        // SAFETY: the caller's.
+        unsafe { of.window.load(Rank(target), offset, into, bytes) }.map_err(of_addr)
     };
     code_of(get())
 }
@@ -269,7 +268,10 @@ pub unsafe extern "C" fn tsumugi_window_compare_swap8(
 pub unsafe extern "C" fn tsumugi_window_fence(window: *const tsumugi_window) -> c_int {
     // SAFETY: the caller's.
     let of = unsafe { live(window) };
-    code_of(of.and_then(|of| of.window.fence().map_err(of_failure)))
+    code_of(of.and_then(|of| {
+        is_own_process()?;
+        of.window.fence().map_err(of_failure)
+    }))
 }
 
 /// Waits until all puts of this rank to `target` have landed. Blocks.

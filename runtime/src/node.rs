@@ -340,6 +340,10 @@ impl RankNode {
         if more > 0 {
             let _ = writeln!(text, "and {more} more ULTs");
         }
+        if let Some((thread, reason)) = tsumugi_ult::sleeper_of(self.member.control().outside()) {
+            let caller_of = thread.caller_of;
+            let _ = writeln!(text, "the thread that called {caller_of}{}", self.wait_for(reason));
+        }
         self.collectives.each_waiting(|reason| {
             if text.len() < REPORT_BYTES {
                 let _ = writeln!(text, "an operation{}", CollectiveWait(&reason));
@@ -387,46 +391,50 @@ impl RankNode {
 
     /// The line of one ULT.
     fn line_of(&self, ult: &UltInfo, now: Instant) -> String {
-        let (mut reason, mut collective) = (ult.reason, None);
-        if let Some(Reason { what: "signal", at, .. }) = reason {
-            match self.wait_in_row(at) {
-                None => collective = self.collective_at(at),
-                in_row => reason = in_row,
-            }
+        let mut line = format!("ULT {}", ult.id);
+        if let Some(name) = &ult.name {
+            let _ = write!(line, " \"{name}\"");
         }
-        line_of(ult, reason, now, collective)
+        let _ = match ult.reason {
+            None => write!(line, " {:?}", ult.state),
+            Some(reason) => write!(line, "{}", self.wait_for(reason)),
+        };
+        if let Some(since) = ult.since {
+            let _ = write!(line, ", for {:.1} s", now.since(since).as_secs_f64());
+        }
+        line + "\n"
+    }
+
+    /// The words for a wait, of which a wait for a signal may be one in a collective.
+    fn wait_for(&self, reason: Reason) -> String {
+        match reason {
+            Reason { what: "signal", at, .. } => match self.wait_in_row(at) {
+                None => words_of(reason, self.collective_at(at)),
+                Some(in_row) => words_of(in_row, None),
+            },
+            _ => words_of(reason, None),
+        }
     }
 }
 
-/// The line of one ULT, which waits for `reason`, in `collective` if there is one.
-fn line_of(
-    ult: &UltInfo,
-    reason: Option<Reason>,
-    now: Instant,
-    collective: Option<String>,
-) -> String {
-    let mut line = format!("ULT {}", ult.id);
-    if let Some(name) = &ult.name {
-        let _ = write!(line, " \"{name}\"");
-    }
+/// The words for a wait for `reason`, in `collective` if there is one.
+fn words_of(reason: Reason, collective: Option<String>) -> String {
+    let mut line = String::new();
     match reason {
-        None => {
-            let _ = write!(line, " {:?}", ult.state);
-        }
-        Some(Reason { what: "signal", .. }) if collective.is_some() => {
+        Reason { what: "signal", .. } if collective.is_some() => {
             let _ = write!(line, " waits in {}", collective.unwrap_or_default());
         }
-        Some(Reason { what: "signal", at, wanted }) => {
+        Reason { what: "signal", at, wanted } => {
             let _ = write!(line, " waits for a change of the signal word at {at:#x}");
             let _ = write!(line, ", which it compares with {wanted}");
         }
-        Some(Reason { what: "join", at, .. }) => {
+        Reason { what: "join", at, .. } => {
             let _ = write!(line, " waits for the end of ULT {at}");
         }
-        Some(Reason { what: "call", at, wanted }) => {
+        Reason { what: "call", at, wanted } => {
             let _ = write!(line, " waits for the reply of rank {at} to a call of handler {wanted}");
         }
-        Some(Reason { what: "message", at, wanted }) => {
+        Reason { what: "message", at, wanted } => {
             line += " waits for a message";
             if at != u64::MAX {
                 let _ = write!(line, " from or to rank {at}");
@@ -435,26 +443,23 @@ fn line_of(
                 let _ = write!(line, " with tag {wanted}");
             }
         }
-        Some(Reason { what: "room for a call", at, .. }) => {
+        Reason { what: "room for a call", at, .. } => {
             let _ = write!(line, " waits for room for a call of rank {at}");
         }
-        Some(Reason { what: "table", at, .. }) => {
+        Reason { what: "table", at, .. } => {
             let _ = write!(line, " waits for the region table of rank {at}");
         }
-        Some(reason) if reason.what.starts_with("in ") => {
+        reason if reason.what.starts_with("in ") => {
             let _ = write!(line, "{}", CollectiveWait(&reason));
         }
-        Some(Reason { what, at: 0, .. }) => {
+        Reason { what, at: 0, .. } => {
             let _ = write!(line, " waits: {what}");
         }
-        Some(Reason { what, at, .. }) => {
+        Reason { what, at, .. } => {
             let _ = write!(line, " waits: {what} at {at:#x}");
         }
     }
-    if let Some(since) = ult.since {
-        let _ = write!(line, ", for {:.1} s", now.since(since).as_secs_f64());
-    }
-    line + "\n"
+    line
 }
 
 /// A wait in a collective, which names itself `in gather`: with its number, the number of

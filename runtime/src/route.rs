@@ -6,7 +6,7 @@ use crate::lasting::Lasting;
 use crate::net::NetLayer;
 use crate::node_queue::NodeQueue;
 use std::ptr::NonNull;
-use tsumugi_core::backend::{LoadStore, execute, load_bytes, store_bytes};
+use tsumugi_core::backend::{LoadStore, copy_bytes, execute, load_bytes};
 use tsumugi_core::mem::{Access, AddrError, LocalAddr, Need, Region, RemoteAddr};
 use tsumugi_core::op::Op;
 use tsumugi_core::sync::mapped::AtomicU64;
@@ -98,18 +98,48 @@ impl RankHandle {
     /// [`AddrError`]: the operation was refused, or its rank has died.
     #[inline]
     pub fn store(&self, to: RemoteAddr, from: &[u8]) -> Result<(), AddrError> {
+        // SAFETY: the bytes are borrowed until the call returns; if the ULT is cut off
+        // in the call, they are borrowed for ever.
+        unsafe { self.store_from(to, from.as_ptr(), from.len()) }
+    }
+
+    /// Writes bytes from memory that need not be registered, and that may overlap the
+    /// bytes at `to`: then this node's processors copy as by `memmove`.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`store`](Self::store); `from` is not read if the range of `to` is
+    /// refused.
+    ///
+    /// # Safety
+    ///
+    /// `from` is valid for reads of `bytes` bytes until this returns; and for ever if
+    /// this does not return because its ULT is cut off.
+    #[inline]
+    pub unsafe fn store_from(
+        &self,
+        to: RemoteAddr,
+        from: *const u8,
+        bytes: usize,
+    ) -> Result<(), AddrError> {
         match self.route(&to) {
-            Route::Here => store_bytes(&self.direct, to, from),
-            // SAFETY: a put only reads its local end. That is borrowed until the
-            // call returns, when the put is complete; if the ULT is cut off in the
-            // call, it is borrowed for ever.
+            Route::Here => {
+                let at = self.direct.resolve(to, bytes as u64, Need::Write)?;
+                // SAFETY: `bytes` bytes were resolved, which other ranks may read
+                // meanwhile; `from` is the caller's promise.
+                unsafe { copy_bytes(from, at.as_ptr(), bytes) };
+                Ok(())
+            }
+            // SAFETY: a put only reads its local end, and is complete when the call
+            // returns; the caller's promise.
             Route::Queue(queue) => unsafe {
-                self.lend(from.as_ptr().cast_mut(), from.len(), |region| {
+                self.lend(from.cast_mut(), bytes, |region| {
                     let local = LocalAddr { key: region.key, offset: 0 };
-                    queue.run(&Op::put(local, to, from.len() as u64))
+                    queue.run(&Op::put(local, to, bytes as u64))
                 })
             },
-            Route::Net(net) => net.store(to, from),
+            // SAFETY: the caller's promise.
+            Route::Net(net) => unsafe { net.store(to, from, bytes) },
         }
     }
 

@@ -172,20 +172,38 @@ impl<T: Plain> GlobalArray<T> {
     /// died, or a rank that was moving one: then some of `into` may have been
     /// overwritten.
     pub fn get_slice(&self, index: usize, into: &mut [T]) -> Result<(), ArrayError> {
-        self.check(index, into.len())?;
-        let (mut index, mut rest) = (index, into);
-        while !rest.is_empty() {
-            let count = rest.len().min(self.left_in_page(index));
-            let (part, later) = rest.split_at_mut(count);
+        // SAFETY: the slice is borrowed, and any bytes are values of a `Plain` type.
+        unsafe { self.load(index, into.as_mut_ptr(), into.len()) }
+    }
+
+    /// Reads `count` elements from `index` on. The memory at `into` need not be aligned nor
+    /// initialized, and is written only after the range was found. For the C interface.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`get_slice`](Self::get_slice).
+    ///
+    /// # Safety
+    ///
+    /// `into` is valid for a write of as many elements, and is no memory of the array's
+    /// pages, until this returns, and for ever if it does not return because its ULT is
+    /// cut off.
+    #[doc(hidden)]
+    pub unsafe fn load(&self, index: usize, into: *mut T, count: usize) -> Result<(), ArrayError> {
+        self.check(index, count)?;
+        let mut done = 0;
+        while done < count {
+            let (index, to) = (index + done, into.wrapping_add(done));
+            let part = (count - done).min(self.left_in_page(index));
             let (page, first) = self.place(index);
-            let (to, bytes) = (part.as_mut_ptr().cast(), size_of_val(part));
-            // SAFETY: `hit` has resolved that many bytes, and `part` has room for
-            // them; any bytes are valid values of a `Plain` type.
-            let load = |at: NonNull<u8>| unsafe { copy_bytes(at.as_ptr(), to, bytes) };
+            let bytes = part * size_of::<T>();
+            // SAFETY: `hit` has resolved that many bytes; `into` is the caller's.
+            let load = |at: NonNull<u8>| unsafe { copy_bytes(at.as_ptr(), to.cast(), bytes) };
             if self.engine.hit(page, first, bytes as u64, load).is_none() {
-                self.engine.read(page, first, part)?;
+                // SAFETY: the caller's.
+                unsafe { self.engine.read(page, first, to, part)? };
             }
-            (index, rest) = (index + count, later);
+            done += part;
         }
         Ok(())
     }

@@ -15,16 +15,37 @@ impl<T: Plain> GlobalArray<T> {
     /// died, or a rank that was moving one.
     pub fn gather(&self, indices: &[usize], into: &mut [T]) -> Result<(), ArrayError> {
         self.check_list(indices, into.len())?;
+        // SAFETY: the slice is borrowed, and has as many values as the list has indices.
+        unsafe { self.load_list(indices, into.as_mut_ptr()) }
+    }
+
+    /// Reads the elements of `indices`, as [`gather`](Self::gather) does. The memory at
+    /// `into` need not be aligned nor initialized, and is written only after all indices
+    /// were found. For the C interface.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`gather`](Self::gather).
+    ///
+    /// # Safety
+    ///
+    /// `into` is valid for a write of as many elements as the list has indices.
+    #[doc(hidden)]
+    pub unsafe fn load_list(&self, indices: &[usize], into: *mut T) -> Result<(), ArrayError> {
+        self.check_list(indices, indices.len())?;
         if !self.engine.has_network() || indices.len() <= PART {
-            return indices.iter().zip(into).try_for_each(|(index, value)| {
-                *value = self.get(*index)?;
+            return indices.iter().enumerate().try_for_each(|(place, index)| {
+                let value = self.get(*index)?;
+                // SAFETY: the caller's.
+                unsafe { into.add(place).write_unaligned(value) };
                 Ok(())
             });
         }
         let read = |array: &Self, (index, _): (usize, ())| array.get(index);
         let asked = indices.iter().map(|index| (*index, ()));
         let values = self.by_many(asked.collect(), read)?;
-        into.copy_from_slice(&values);
+        // SAFETY: there are as many values; `into` is the caller's.
+        unsafe { into.cast::<u8>().copy_from(values.as_ptr().cast(), size_of_val(&values[..])) };
         Ok(())
     }
 

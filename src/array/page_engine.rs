@@ -8,6 +8,7 @@ use super::message_directory::MessageDirectory;
 use super::{ArrayError, ArrayHandle, ArrayOptions, Directory};
 use crate::lock::Words;
 use crate::{AddrError, Agent, Error, Plain, Rank, Runtime, Shared};
+use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Duration;
@@ -212,23 +213,31 @@ impl PageEngine {
     /// one read; a page that is not in the location cache also needs a read at its
     /// home. A longer read would need a copy from behind the header, so the page is
     /// pinned instead, and the bytes go directly to their destination.
+    ///
+    /// # Safety
+    ///
+    /// `into` is valid for a write of `count` elements, aligned or not, and is no memory of
+    /// the page, until this returns, and for ever if it does not return because its ULT is
+    /// cut off.
     #[inline(never)]
-    pub(super) fn read<T: Plain>(
+    pub(super) unsafe fn read<T: Plain>(
         &self,
         page: PageId,
         first: u64,
-        into: &mut [T],
+        into: *mut T,
+        count: usize,
     ) -> Result<(), AddrError> {
-        let bytes = size_of_val(into);
-        let load = |runtime: &Runtime, at: RemoteAddr, into: &mut [T]| {
-            let at = Words::remote(at.add(first));
-            match into {
-                [value] => runtime.get(at).map(|read| *value = read),
-                into => runtime.get_slice(at, into),
+        let bytes = count * size_of::<T>();
+        // SAFETY: the caller's.
+        let load = |runtime: &Runtime, at: RemoteAddr| unsafe {
+            let at = at.add(first);
+            match count {
+                1 => runtime.get(Words::remote(at)).map(|value: T| into.write_unaligned(value)),
+                _ => runtime.handle().load(at, into.cast(), bytes),
             }
         };
         if let Some(post) = &self.post {
-            let read = |entry| load(&self.runtime, self.words.real(self.layout.bytes(entry)), into);
+            let read = |entry| load(&self.runtime, self.words.real(self.layout.bytes(entry)));
             return post.with(&self.runtime, page, PageAccess::Read, read);
         }
         let net = self.runtime.handle().net();
@@ -236,19 +245,25 @@ impl PageEngine {
         // short.
         let together = FEW.max(2 * bytes).min(TOGETHER);
         if net.is_some() && first as usize + bytes > together {
-            return self.held(page, |runtime, at| load(runtime, at, into));
+            return self.held(page, |runtime, at| load(runtime, at));
         }
         let read = |entry: DirectoryEntry| {
             let header = self.words.real(self.layout.header(entry.owner, entry.frame));
             if net.is_some_and(|net| net.leads_to(entry.owner)) {
                 let first = first as usize;
-                return match first + bytes <= FEW {
-                    true => self.read_together::<{ 1 + FEW / 8 }, T>(header, first, into),
-                    false => self.read_together::<{ 1 + TOGETHER / 8 }, T>(header, first, into),
+                let into = into.cast();
+                // SAFETY: the caller's.
+                return unsafe {
+                    match first + bytes <= FEW {
+                        true => self.read_together::<{ 1 + FEW / 8 }>(header, first, into, bytes),
+                        false => {
+                            self.read_together::<{ 1 + TOGETHER / 8 }>(header, first, into, bytes)
+                        }
+                    }
                 };
             }
             let found = self.runtime.get::<u64>(Words::remote(header))?;
-            load(&self.runtime, header.add(HEADER_BYTES), into)?;
+            load(&self.runtime, header.add(HEADER_BYTES))?;
             Ok(found)
         };
         let optimistic = OptimisticRead::new(self.layout, self.runtime.rank(), page);
@@ -257,30 +272,37 @@ impl PageEngine {
 
     /// Reads one element, as [`read`](Self::read) does.
     pub(super) fn read_one<T: Plain>(&self, page: PageId, first: u64) -> Result<T, AddrError> {
-        // SAFETY: any bytes are a valid value of a `Plain` type, and so are zeroes.
-        let mut value = unsafe { std::mem::zeroed::<T>() };
-        self.read(page, first, std::slice::from_mut(&mut value))?;
-        Ok(value)
+        let mut value = MaybeUninit::<T>::uninit();
+        // SAFETY: `value` has room for an element; all bytes of it were written, and are a
+        // valid value of a `Plain` type.
+        unsafe {
+            self.read(page, first, value.as_mut_ptr(), 1)?;
+            Ok(value.assume_init())
+        }
     }
 
     /// Reads the header at `at` together with the bytes behind it that are needed,
     /// at most `WORDS` words in total.
+    ///
+    /// # Safety
+    ///
+    /// `into` is valid for a write of `bytes` bytes.
     #[inline(never)]
-    fn read_together<const WORDS: usize, T: Plain>(
+    unsafe fn read_together<const WORDS: usize>(
         &self,
         at: RemoteAddr,
         first: usize,
-        into: &mut [T],
+        into: *mut u8,
+        bytes: usize,
     ) -> Result<u64, AddrError> {
-        let bytes = size_of_val(into);
         let mut words = [0u64; WORDS];
         let words = &mut words[..1 + (first + bytes).div_ceil(8)];
         self.runtime.get_slice(Words::remote(at), words)?;
         // SAFETY: by its length, `words` has `bytes` bytes from `first` on behind
-        // its first word; any bytes are valid values of a `Plain` type.
+        // its first word; `into` is the caller's.
         unsafe {
             let from = words.as_ptr().cast::<u8>().add(HEADER_BYTES as usize + first);
-            std::ptr::copy_nonoverlapping(from, into.as_mut_ptr().cast(), bytes);
+            into.copy_from_nonoverlapping(from, bytes);
         }
         Ok(words[0])
     }

@@ -12,7 +12,7 @@
 use super::at_hand::UNKNOWN;
 use super::{Global, GlobalAddr, GlobalPtr};
 use crate::ops::{bits_of, value_of, width_of};
-use crate::{AddrError, Plain, Remote, Word, ops};
+use crate::{AddrError, Plain, Remote, Word};
 use std::mem::MaybeUninit;
 use tsumugi_core::backend::copy_bytes;
 use tsumugi_core::mem::{Agent, Need, RemoteAddr};
@@ -105,17 +105,8 @@ impl Global {
         to: GlobalPtr<T>,
         values: &[T],
     ) -> Result<(), AddrError<GlobalAddr>> {
-        let bytes = ops::bytes_of(values);
-        let Some(memory) = self.at_hand::<0>(to.addr(), bytes.len() as u64, Need::Write) else {
-            return self.store_far(to.addr(), bytes);
-        };
-        // SAFETY: `at_hand` has found as many bytes. Other ranks may read them meanwhile;
-        // then each byte has the old or the new value.
-        unsafe { copy_bytes(bytes.as_ptr(), memory.at().as_ptr(), bytes.len()) };
-        if self.end_at_hand(memory) {
-            self.tick();
-        }
-        Ok(())
+        // SAFETY: the values are borrowed, and `Plain` types have no padding.
+        unsafe { self.store(to, values.as_ptr(), values.len()) }
     }
 
     /// Adds `value`, wrapping, and returns the old value.
@@ -289,14 +280,22 @@ impl Global {
         })
     }
 
-    /// Reads `count` values from `from` on.
+    /// Reads `count` values from `from` on. The memory at `into` need not be aligned nor
+    /// initialized; it may overlap the values if processors are the agents of them, and is
+    /// written only after the range of `from` was found. For the C interfaces.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`get_slice`](Self::get_slice).
     ///
     /// # Safety
     ///
     /// `into` is valid for a write of as many values, until this returns, and for ever
-    /// if it does not return because its ULT is cut off.
+    /// if it does not return because its ULT is cut off. If `count` values do not lie in
+    /// the region of `from`, any pointer is allowed.
     #[inline]
-    pub(super) unsafe fn load<T: Plain>(
+    #[doc(hidden)]
+    pub unsafe fn load<T: Plain>(
         &self,
         from: GlobalPtr<T>,
         into: *mut T,
@@ -335,12 +334,57 @@ impl Global {
         })
     }
 
+    /// Writes `count` values from `to` on. The memory at `from` need not be aligned; it
+    /// may overlap the values if processors are the agents of them, and is read only after
+    /// the range of `to` was found. For the C interfaces.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`put_slice`](Self::put_slice).
+    ///
+    /// # Safety
+    ///
+    /// `from` is valid for a read of as many values without padding, until this returns,
+    /// and for ever if it does not return because its ULT is cut off. If `count` values do
+    /// not lie in the region of `to`, any pointer is allowed.
+    #[inline]
+    #[doc(hidden)]
+    pub unsafe fn store<T: Plain>(
+        &self,
+        to: GlobalPtr<T>,
+        from: *const T,
+        count: usize,
+    ) -> Result<(), AddrError<GlobalAddr>> {
+        let addr = to.addr();
+        let bytes = bytes_of::<T>(addr, count)?;
+        let Some(memory) = self.at_hand::<0>(addr, bytes, Need::Write) else {
+            // SAFETY: the caller's.
+            return unsafe { self.store_far(addr, from.cast(), bytes as usize) };
+        };
+        // SAFETY: `at_hand` has found as many bytes; the caller's promise. Other ranks may
+        // read them meanwhile; then each byte has the old or the new value.
+        unsafe { copy_bytes(from.cast(), memory.at().as_ptr(), bytes as usize) };
+        if self.end_at_hand(memory) {
+            self.tick();
+        }
+        Ok(())
+    }
+
+    /// # Safety
+    ///
+    /// As of [`store`](Self::store), for as many bytes.
     #[cold]
     #[inline(never)]
-    fn store_far(&self, addr: GlobalAddr, bytes: &[u8]) -> Result<(), AddrError<GlobalAddr>> {
-        self.note(addr, bytes.len() as u64, Need::Write);
-        self.with(GlobalPtr::<u8>::new(addr), bytes.len(), Need::Write, |to| {
-            self.runtime.handle().store(to.addr(), bytes)
+    unsafe fn store_far(
+        &self,
+        addr: GlobalAddr,
+        from: *const u8,
+        bytes: usize,
+    ) -> Result<(), AddrError<GlobalAddr>> {
+        self.note(addr, bytes as u64, Need::Write);
+        self.with(GlobalPtr::<u8>::new(addr), bytes, Need::Write, |to| {
+            // SAFETY: the caller's.
+            unsafe { self.runtime.handle().store_from(to.addr(), from, bytes) }
         })
     }
 

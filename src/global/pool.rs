@@ -73,7 +73,8 @@ impl Global {
     }
 
     /// Makes a heap of `bytes` bytes on every rank. Collective, with the same
-    /// `bytes` on all ranks.
+    /// `bytes` on all ranks. The longest block of a heap has 4 KiB; from 2 MiB on
+    /// 256 KiB, from 192 MiB on 16 MiB, and from 16 GiB on 1 GiB.
     ///
     /// # Errors
     ///

@@ -6,6 +6,7 @@ use super::options::WindowOptions;
 use crate::{AddrError, Agent, Error, Exposed, Plain, Rank, Remote, Runtime, Shared};
 use std::fmt;
 use std::sync::Arc;
+use tsumugi_core::mem::RemoteAddr;
 
 /// One array on every rank, and its locks. A handle: cheap to clone, and to send to
 /// other threads of the rank. Its memory is freed as that of a [`Shared`].
@@ -98,7 +99,34 @@ impl<T: Plain> Window<T> {
     /// [`AddrError::OutOfRange`] if its array does not have all of the values;
     /// [`AddrError::PeerLost`] if the rank has died.
     pub fn get_slice(&self, target: Rank, index: usize, into: &mut [T]) -> Result<(), AddrError> {
-        self.inner.runtime.get_slice(self.at(target, index), into)
+        // SAFETY: the slice is borrowed, and any bytes are values of a `Plain` type.
+        unsafe { self.load(target, index, into.as_mut_ptr(), into.len()) }
+    }
+
+    /// Reads `count` values from `index` on. The memory at `into` need not be aligned nor
+    /// initialized; it may overlap this rank's own array, and is written only after the
+    /// range was found. For the C interface.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`get_slice`](Self::get_slice).
+    ///
+    /// # Safety
+    ///
+    /// `into` is valid for a write of as many values, until this returns, and for ever if
+    /// it does not return because its ULT is cut off. If the array does not have all of
+    /// the values, any pointer is allowed.
+    #[doc(hidden)]
+    pub unsafe fn load(
+        &self,
+        target: Rank,
+        index: usize,
+        into: *mut T,
+        count: usize,
+    ) -> Result<(), AddrError> {
+        let from = self.within(target, index, count)?;
+        // SAFETY: the caller's.
+        unsafe { self.inner.runtime.handle().load(from, into.cast(), count * size_of::<T>()) }
     }
 
     /// Writes values from `index` on. They have landed after the next flush, fence,
@@ -112,7 +140,50 @@ impl<T: Plain> Window<T> {
     /// [`AddrError::PeerLost`] if the rank has died. The error of a put to another
     /// node may be returned later, by the next flush.
     pub fn put(&self, target: Rank, index: usize, values: &[T]) -> Result<(), AddrError> {
-        self.inner.puts.put(&self.inner.runtime, self.at(target, index), values)
+        // SAFETY: the values are borrowed.
+        unsafe { self.store(target, index, values.as_ptr(), values.len()) }
+    }
+
+    /// Writes `count` values from `index` on, as [`put`](Self::put) does. The memory at
+    /// `from` need not be aligned; it may overlap this rank's own array, and is read only
+    /// after the range was found. For the C interface.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`put`](Self::put).
+    ///
+    /// # Safety
+    ///
+    /// `from` is valid for a read of as many values, until this returns, and for ever if
+    /// it does not return because its ULT is cut off. If the array does not have all of
+    /// the values, any pointer is allowed.
+    #[doc(hidden)]
+    pub unsafe fn store(
+        &self,
+        target: Rank,
+        index: usize,
+        from: *const T,
+        count: usize,
+    ) -> Result<(), AddrError> {
+        let to = Remote::new(self.within(target, index, count)?);
+        // SAFETY: the caller's.
+        unsafe { self.inner.puts.put(&self.inner.runtime, to, from, count) }
+    }
+
+    /// The address of values, all of which the array of the target has.
+    fn within(&self, target: Rank, index: usize, count: usize) -> Result<RemoteAddr, AddrError> {
+        let (len, size) = (self.len(), self.inner.runtime.size());
+        if target.0 >= size {
+            return Err(AddrError::NoSuchRank { rank: target, size });
+        }
+        if index.checked_add(count).is_some_and(|end| end <= len) {
+            return Ok(self.at(target, index).addr());
+        }
+        Err(AddrError::OutOfRange {
+            addr: self.at(target, index).addr(),
+            bytes: (count as u64).saturating_mul(size_of::<T>() as u64),
+            region_bytes: Some((len * size_of::<T>()) as u64),
+        })
     }
 
     /// Waits until all of this rank's puts to `target` have landed.

@@ -26,29 +26,41 @@ impl Puts {
         Self { is_remote, to: Mutex::default() }
     }
 
-    /// Writes `values` to `to`: they have landed after the next flush. `values` may
+    /// Writes values to `to`: they have landed after the next flush. Those at `from` may
     /// change as soon as this returns.
-    pub(super) fn put<T: Plain>(
+    ///
+    /// # Safety
+    ///
+    /// `from` is valid for a read of `count` values, aligned or not, until this returns,
+    /// and for ever if it does not return because its ULT is cut off.
+    pub(super) unsafe fn put<T: Plain>(
         self: &Arc<Self>,
         runtime: &Runtime,
         to: Remote<T>,
-        values: &[T],
+        from: *const T,
+        count: usize,
     ) -> Result<(), AddrError> {
         let target = to.addr().rank;
+        let (from, bytes) = (from.cast::<u8>(), count * size_of::<T>());
+        // SAFETY: the caller's.
+        let put = || unsafe { runtime.handle().store_from(to.addr(), from, bytes) };
         if !self.is_remote || runtime.handle().node().member().is_near(target) {
-            return runtime.put_slice(to, values);
+            return put();
         }
-        let Ok(mut buf) = runtime.buffer::<T>(values.len()) else {
-            return runtime.put_slice(to, values);
+        let Ok(mut buf) = runtime.buffer::<T>(count) else {
+            return put();
         };
-        buf.copy_from_slice(values);
+        // SAFETY: the buffer has as many values, and is new.
+        unsafe { buf.as_mut_ptr().cast::<u8>().copy_from_nonoverlapping(from, bytes) };
         self.lock().entry(target).or_default().count += 1;
         let puts = self.clone();
-        let put = runtime.ops().put_buffer(to, buf);
-        let begun = put.then(move |outcome| puts.landed(target, outcome.result.map(drop)));
+        let begun = runtime
+            .ops()
+            .put_buffer(to, buf)
+            .then(move |outcome| puts.landed(target, outcome.result.map(drop)));
         if begun.is_err() {
             // No room to begin a put: it is carried out before this returns.
-            let result = runtime.put_slice(to, values);
+            let result = put();
             self.landed(target, Ok(()));
             return result;
         }

@@ -54,6 +54,9 @@ static void memory_is_reached(void)
     CHECK(acp_register_memory(data, 8, 5) == ACP_ATKEY_NULL);
     CHECK(acp_query_ga(ACP_ATKEY_NULL, data) == ACP_GA_NULL);
     CHECK(acp_query_rank(ACP_GA_NULL) == -1 && acp_query_color(ACP_GA_NULL) == -1);
+    /* An address of a rank beyond the last one, or of the last one. */
+    int beyond = acp_query_rank(~(acp_ga_t)0);
+    CHECK(beyond >= -1 && beyond < acp_procs());
     CHECK(acp_query_address(ACP_GA_NULL) == NULL);
     CHECK(acp_query_starter_ga(-1) == ACP_GA_NULL);
     CHECK(acp_query_starter_ga(procs) == ACP_GA_NULL);

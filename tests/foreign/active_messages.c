@@ -89,6 +89,11 @@ static void play(void)
     REFUSES(TSUMUGI_ERROR_LENGTH, "1048576",
             tsumugi_call(job, next, EMPTY, much, 1 << 20, NULL, 0, NULL));
     tsumugi_free(much);
+    size_t lengths[] = {(size_t)1 << 40, SIZE_MAX / 2, SIZE_MAX};
+    for (int n = 0; n < 3; n++) {
+        REFUSES(TSUMUGI_ERROR_LENGTH, "", tsumugi_call(job, next, EMPTY, &one, lengths[n], NULL, 0, NULL));
+        REFUSES(TSUMUGI_ERROR_LENGTH, "", tsumugi_cast(job, next, EMPTY, &one, lengths[n]));
+    }
     REFUSES(TSUMUGI_ERROR_NULL, "job", tsumugi_call(NULL, 0, EMPTY, NULL, 0, NULL, 0, NULL));
     REFUSES(TSUMUGI_ERROR_NULL, "from", tsumugi_call(job, next, EMPTY, NULL, 4, NULL, 0, NULL));
     REFUSES(TSUMUGI_ERROR_NULL, "answer", tsumugi_call(job, next, EMPTY, NULL, 0, NULL, 4, NULL));

@@ -6,12 +6,17 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { RANKS_MAX = 16, ULTS = 100, WORDS = 1000, PAGES = 64, PAGE_WORDS = 512 };
 
 static struct tsumugi_job *job;
 static uint32_t rank, size, next;
 static uint64_t data[WORDS];
+
+static void *play(struct tsumugi_job *of, void *value);
 
 /* The next rank's address of the object that this rank has at `own`. Collective. */
 static tsumugi_addr next_one(tsumugi_addr own)
@@ -103,6 +108,40 @@ static void every_access_reaches_the_next_rank(int agent)
     OK(tsumugi_barrier(job));
 }
 
+/* A get or a put may overlap its own end, and what is refused changes and reads nothing. */
+static void ends_may_overlap(void)
+{
+    struct tsumugi_region *region;
+    OK(tsumugi_expose(job, 304, TSUMUGI_AGENT_CPU, &region));
+    tsumugi_addr own = tsumugi_region_addr(region), there = next_one(own);
+    unsigned char *memory = tsumugi_region_memory(region), kept[304], want[304];
+    for (int n = 0; n < 304; n++) kept[n] = (unsigned char)(n + 1);
+    int shifts[] = {0, 1, 16, 99};
+    for (int n = 0; n < 4; n++) {
+        memcpy(memory, kept, 304);
+        memcpy(want, kept, 304);
+        memmove(want + shifts[n], want, 200);
+        OK(tsumugi_get(job, memory + shifts[n], own, 200));
+        CHECK(memcmp(memory, want, 304) == 0);
+        memcpy(memory, kept, 304);
+        OK(tsumugi_put(job, own + shifts[n], memory, 200));
+        CHECK(memcmp(memory, want, 304) == 0);
+    }
+    OK(tsumugi_barrier(job));
+    memcpy(want, kept, 304);
+    size_t lengths[] = {305, (size_t)1 << 40, SIZE_MAX / 2, SIZE_MAX};
+    for (int n = 0; n < 4; n++) {
+        ANSWERS(TSUMUGI_ERROR_RANGE, tsumugi_get(job, want, there, lengths[n]));
+        ANSWERS(TSUMUGI_ERROR_RANGE, tsumugi_put(job, there, want, lengths[n]));
+        ANSWERS(TSUMUGI_ERROR_RANGE,
+                tsumugi_put_signal(job, there, want, lengths[n], own, TSUMUGI_SIGNAL_SET, 1));
+    }
+    ANSWERS(TSUMUGI_ERROR_NOWHERE, tsumugi_get(job, want, TSUMUGI_ADDR_NULL, 100));
+    CHECK(memcmp(want, kept, 304) == 0);
+    OK(tsumugi_barrier(job));
+    OK(tsumugi_unregister(job, region));
+}
+
 static void questions_have_answers(void)
 {
     struct tsumugi_region *region, *part;
@@ -133,6 +172,21 @@ static void questions_have_answers(void)
 }
 
 /* Memory of the program: static data, and the heap. */
+static void memory_that_the_program_cannot_write_is_refused(void)
+{
+    struct tsumugi_region *region;
+    long page = sysconf(_SC_PAGESIZE);
+    int kinds[] = {PROT_READ, PROT_NONE, PROT_READ | PROT_WRITE};
+    for (int kind = 0; kind < 3; kind++) {
+        char *at = mmap(NULL, 3 * page, kinds[kind], MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        CHECK(at != MAP_FAILED);
+        if (kind == 2) CHECK(munmap(at + page, page) == 0);
+        ANSWERS(TSUMUGI_ERROR_REACH, tsumugi_register(job, at + 8, page, &region));
+        CHECK(strcmp(tsumugi_reason(), "the memory is not mapped readable and writable") == 0);
+        CHECK(munmap(at, 3 * page) == 0);
+    }
+}
+
 static void memory_of_the_program_is_reached(void)
 {
     uint64_t *heap = malloc(sizeof data);
@@ -262,6 +316,41 @@ static void errors_come_with_the_end(void)
     ANSWERS(TSUMUGI_ERROR_REACH, tsumugi_begin_get(job, &here, from, 4, NULL, NULL));
 }
 
+/* A child of the rank's process is no rank. */
+static void a_fork_is_no_rank(struct tsumugi_job *of)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        struct tsumugi_job *none;
+        uint64_t all[RANKS_MAX];
+        ANSWERS(TSUMUGI_ERROR_JOB, tsumugi_barrier(of));
+        CHECK(strstr(tsumugi_reason(), "is a fork of the rank") != NULL);
+        ANSWERS(TSUMUGI_ERROR_JOB, tsumugi_gather(of, 1, all));
+        ANSWERS(TSUMUGI_ERROR_JOB, tsumugi_start(&none));
+        ANSWERS(TSUMUGI_ERROR_JOB, tsumugi_end(of));
+        _exit(7);
+    }
+    int status;
+    CHECK(child > 0 && waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+}
+
+static void a_process_is_a_rank_once(void)
+{
+    struct tsumugi_job *second;
+    ANSWERS(TSUMUGI_ERROR_JOB, tsumugi_start(&second));
+    CHECK(strcmp(tsumugi_reason(), "a process starts a rank at most once") == 0);
+    ANSWERS(TSUMUGI_ERROR_JOB, tsumugi_run(play, NULL, NULL));
+    CHECK(strcmp(tsumugi_reason(), "a process starts a rank at most once") == 0);
+}
+
+static void *play_within_run(struct tsumugi_job *of, void *value)
+{
+    ANSWERS(TSUMUGI_ERROR_JOB, tsumugi_end(of));
+    CHECK(strstr(tsumugi_reason(), "tsumugi_run") != NULL);
+    return play(of, value);
+}
+
 static void *play(struct tsumugi_job *of, void *value)
 {
     job = of;
@@ -271,6 +360,7 @@ static void *play(struct tsumugi_job *of, void *value)
     next = (rank + 1) % size;
     every_access_reaches_the_next_rank(TSUMUGI_AGENT_CPU);
     every_access_reaches_the_next_rank(TSUMUGI_AGENT_DEVICE);
+    ends_may_overlap();
     questions_have_answers();
     ults_add_up();
     errors_come_with_the_end();
@@ -283,12 +373,15 @@ int main(int argc, char **argv)
     void *value_of_main = NULL;
     CHECK(tsumugi_rank(NULL) == UINT32_MAX && tsumugi_size(NULL) == 0);
     if (argc > 1 && strcmp(argv[1], "run") == 0) {
-        OK(tsumugi_run(play, &value, &value_of_main));
+        OK(tsumugi_run(play_within_run, &value, &value_of_main));
         CHECK(value_of_main == &value);
     } else {
         struct tsumugi_job *own;
         OK(tsumugi_start(&own));
+        a_fork_is_no_rank(own);
+        a_process_is_a_rank_once();
         play(own, &value);
+        memory_that_the_program_cannot_write_is_refused();
         memory_of_the_program_is_reached();
         CHECK(pthread_create(&other.thread, NULL, go_on, NULL) == 0);
         pages_become_shared();
@@ -299,6 +392,7 @@ int main(int argc, char **argv)
          * the end of the job. */
         for (int page = 0; page < PAGES; page++) CHECK(pages[page][0] == other.counts[page]);
     }
+    a_process_is_a_rank_once();
     if (rank == 0) puts("all is well");
     return 0;
 }

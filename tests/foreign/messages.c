@@ -85,6 +85,7 @@ static void requests_end_in_any_order(void)
     struct tsumugi_request *requests[2 * MANY + 1] = {NULL};
     struct tsumugi_received received[2 * MANY + 1];
     int codes[2 * MANY + 1];
+    memset(codes, 77, sizeof codes);
     for (int n = 0; n < MANY; n++) {
         sent[n] = 100 * rank + n;
         OK(tsumugi_irecv(comm, before, 20 + n, &came[n], 8, &requests[n]));
@@ -98,6 +99,7 @@ static void requests_end_in_any_order(void)
         CHECK(received[n].source == before && received[n].tag == 20u + n && received[n].bytes == 8);
         CHECK(received[MANY + n].source == next && received[MANY + n].bytes == 8);
     }
+    CHECK(codes[2 * MANY] == TSUMUGI_OK);
     OK(tsumugi_request_wait_all(requests, 2 * MANY, NULL, NULL));
     OK(tsumugi_request_wait_all(NULL, 0, NULL, NULL));
     /* One by one. */

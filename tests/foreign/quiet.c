@@ -21,8 +21,12 @@ int main(void)
         fprintf(stderr, "computed\n");
     }
     OK(tsumugi_barrier(job));
-    if (tsumugi_rank(job) == 0)
-        for (;;) tsumugi_park();
+    if (tsumugi_rank(job) == 0) {
+        struct tsumugi_comm *comm;
+        char byte;
+        OK(tsumugi_comm_open(job, &comm));
+        OK(tsumugi_recv(comm, 1, 3, &byte, 1, NULL));
+    }
     OK(tsumugi_barrier(job));
     return 0;
 }

@@ -120,7 +120,27 @@ static void whole(size_t workers)
     OK(tsumugi_rwlock_unlock_read(rwlock));
     OK(tsumugi_rwlock_try_write(rwlock));
     ANSWERS(TSUMUGI_ERROR_TIMED_OUT, tsumugi_rwlock_read_within(rwlock, 1000, false));
+    ANSWERS(TSUMUGI_ERROR_NOT_LOCKED, tsumugi_rwlock_unlock_read(rwlock));
     OK(tsumugi_rwlock_unlock_write(rwlock));
+    for (int n = 0; n < 2; n++) {
+        ANSWERS(TSUMUGI_ERROR_NOT_LOCKED, tsumugi_rwlock_unlock_read(rwlock));
+        ANSWERS(TSUMUGI_ERROR_NOT_LOCKED, tsumugi_rwlock_unlock_write(rwlock));
+    }
+    OK(tsumugi_rwlock_try_read(rwlock));
+    ANSWERS(TSUMUGI_ERROR_NOT_LOCKED, tsumugi_rwlock_unlock_write(rwlock));
+    OK(tsumugi_rwlock_unlock_read(rwlock));
+    OK(tsumugi_rwlock_try_write(rwlock));
+    OK(tsumugi_rwlock_unlock_write(rwlock));
+    ANSWERS(TSUMUGI_ERROR_VALUE, tsumugi_latch_count_down(latch, 1));
+    CHECK(strcmp(tsumugi_reason(), "a latch with 0 left cannot count 1 events") == 0);
+    OK(tsumugi_latch_wait(latch));
+    OK(tsumugi_semaphore_release(semaphore, 2));
+    ANSWERS(TSUMUGI_ERROR_VALUE, tsumugi_semaphore_release(semaphore, SIZE_MAX - 1));
+    OK(tsumugi_semaphore_try_acquire(semaphore, 2));
+    ANSWERS(TSUMUGI_ERROR_BUSY, tsumugi_semaphore_try_acquire(semaphore, 1));
+    OK(tsumugi_semaphore_release(semaphore, SIZE_MAX));
+    ANSWERS(TSUMUGI_ERROR_VALUE, tsumugi_semaphore_release(semaphore, 1));
+    OK(tsumugi_semaphore_try_acquire(semaphore, SIZE_MAX));
     tsumugi_meeting_destroy(meeting);
     tsumugi_latch_destroy(latch);
     tsumugi_semaphore_destroy(semaphore);
@@ -189,9 +209,12 @@ int main(void)
         int entered = tsumugi_scheduler_enter(scheduler);
         if (entered != TSUMUGI_ERROR_UNSUPPORTED) {
             OK(entered);
+            ANSWERS(TSUMUGI_ERROR_RUNNING, tsumugi_scheduler_enter(scheduler));
+            ANSWERS(TSUMUGI_ERROR_RUNNING, tsumugi_scheduler_start(scheduler));
             whole(workers);
             OK(tsumugi_scheduler_leave(scheduler));
             ANSWERS(TSUMUGI_ERROR_NO_ULT, tsumugi_worker_number(&nothing));
+            ANSWERS(TSUMUGI_ERROR_ENDED, tsumugi_scheduler_enter(scheduler));
         }
         tsumugi_scheduler_destroy(scheduler);
     }

@@ -44,6 +44,40 @@ static void puts_land_by_the_fence(void)
     OK(tsumugi_barrier(job));
 }
 
+/* A get or a put may overlap the own array, and what is refused changes and reads nothing. */
+static void ends_may_overlap(void)
+{
+    unsigned char *own, kept[200], want[200];
+    void *memory;
+    OK(tsumugi_window_memory(window, &memory));
+    own = memory;
+    for (int n = 0; n < 200; n++) kept[n] = (unsigned char)(n + 1);
+    memcpy(own, kept, 200);
+    memcpy(want, kept, 200);
+    memmove(want + 16, want, 150);
+    OK(tsumugi_window_get(window, rank, 0, own, 200));
+    CHECK(memcmp(own, kept, 200) == 0);
+    OK(tsumugi_window_get(window, rank, 0, own + 16, 150));
+    CHECK(memcmp(own, want, 200) == 0);
+    memcpy(own, kept, 200);
+    OK(tsumugi_window_put(window, rank, 16, own, 150));
+    CHECK(memcmp(own, want, 200) == 0);
+    memset(own, 0, 200);
+    memcpy(want, kept, 200);
+    size_t lengths[] = {BYTES - 7, (size_t)1 << 40, SIZE_MAX / 2, SIZE_MAX - 7, SIZE_MAX};
+    for (uint32_t to = 0; to < size; to++) {
+        for (int n = 0; n < 5; n++) {
+            REFUSES(TSUMUGI_ERROR_RANGE, "1024", tsumugi_window_get(window, to, 8, want, lengths[n]));
+            REFUSES(TSUMUGI_ERROR_RANGE, "1024", tsumugi_window_put(window, to, 8, want, lengths[n]));
+        }
+        REFUSES(TSUMUGI_ERROR_RANGE, "1024", tsumugi_window_put(window, to, SIZE_MAX, want, 8));
+    }
+    REFUSES(TSUMUGI_ERROR_RANK, "rank", tsumugi_window_get(window, size, 0, want, 100));
+    REFUSES(TSUMUGI_ERROR_RANK, "rank", tsumugi_window_put(window, size, 0, want, 100));
+    CHECK(memcmp(want, kept, 200) == 0);
+    OK(tsumugi_barrier(job));
+}
+
 /* Each rank opens its memory to the rank before it. */
 static void epochs_order_accesses(void)
 {
@@ -190,7 +224,15 @@ static void the_heap_has_memory_of_any_rank(void)
     OK(tsumugi_barrier(job));
     REFUSES(TSUMUGI_ERROR_VALUE, "", tsumugi_heap_free(heap, block));
     REFUSES(TSUMUGI_ERROR_RANK, none_such, tsumugi_heap_malloc(heap, size, 8, &block));
-    REFUSES(TSUMUGI_ERROR_LENGTH, "", tsumugi_heap_malloc(heap, rank, 1ull << 40, &block));
+    REFUSES(TSUMUGI_ERROR_LENGTH, "has 4096 bytes", tsumugi_heap_malloc(heap, rank, 4097, &block));
+    struct tsumugi_heap *longer;
+    OK(tsumugi_heap_create(job, 2 << 20, &longer));
+    OK(tsumugi_heap_malloc(longer, rank, 256 << 10, &zeroes));
+    OK(tsumugi_heap_free(longer, zeroes));
+    REFUSES(TSUMUGI_ERROR_LENGTH, "has 262144 bytes",
+            tsumugi_heap_malloc(longer, rank, (256 << 10) + 1, &zeroes));
+    OK(tsumugi_barrier(job));
+    OK(tsumugi_heap_destroy(longer));
     REFUSES(TSUMUGI_ERROR_LENGTH, "times", tsumugi_heap_calloc(heap, rank, 1ull << 40, 1ull << 40, &block));
     REFUSES(TSUMUGI_ERROR_NULL, "job", tsumugi_heap_create(NULL, 8, &heap));
     REFUSES(TSUMUGI_ERROR_NULL, "out", tsumugi_heap_create(job, 8, NULL));
@@ -212,7 +254,10 @@ static void play(void)
         puts_land_by_the_fence();
         epochs_order_accesses();
         holds_exclude_each_other(design);
-        if (design == TSUMUGI_WINDOW_DEFAULT) wrong_values_are_refused();
+        if (design == TSUMUGI_WINDOW_DEFAULT) {
+            ends_may_overlap();
+            wrong_values_are_refused();
+        }
         OK(tsumugi_window_destroy(window));
         REFUSES(TSUMUGI_ERROR_ENDED, "the window at", tsumugi_window_fence(window));
         REFUSES(TSUMUGI_ERROR_ENDED, "the window at", tsumugi_window_destroy(window));

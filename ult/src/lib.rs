@@ -157,7 +157,7 @@ pub mod internals {
 
 pub use area::{StackArea, StackError};
 #[cfg(all(feature = "std", not(tsumugi_loom)))]
-pub use awake::count_while_awake;
+pub use awake::{AwakeThread, count_while_awake, sleeper_of};
 pub use builder::{Builder, Order, SpawnError, spawn, spawn_future};
 pub use check::SuspensionCheck;
 pub use enter::Entered;

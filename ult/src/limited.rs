@@ -163,7 +163,9 @@ impl Here {
                 // SAFETY: we are the race's sleeper.
                 let mut begin = |waker| publish() && unsafe { race.fall_asleep(waker) };
                 // SAFETY: the race uses the waker once.
-                unsafe { sleep_os(&mut begin, limit.deadline().map(|until| (until, &race))) };
+                unsafe {
+                    sleep_os(reason, &mut begin, limit.deadline().map(|until| (until, &race)))
+                };
             }
         }
         if !kept {

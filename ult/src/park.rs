@@ -443,7 +443,7 @@ unsafe fn sleep_elsewhere(reason: Reason, commit: &mut dyn FnMut(Waker) -> bool)
         return unsafe { caller.sleep(reason, commit) };
     }
     // SAFETY: as above.
-    unsafe { sleep_os(commit, None) };
+    unsafe { sleep_os(reason, commit, None) };
 }
 
 #[cold]
@@ -464,6 +464,7 @@ fn yield_elsewhere() {
 /// As for [`Wait::sleep`].
 #[cold]
 pub(crate) unsafe fn sleep_os(
+    reason: Reason,
     commit: &mut dyn FnMut(Waker) -> bool,
     mut limit: Option<(Instant, &Race)>,
 ) {
@@ -475,7 +476,7 @@ pub(crate) unsafe fn sleep_os(
     if !commit(waker) {
         return;
     }
-    bed.counted.sleeps();
+    bed.counted.sleeps(reason);
     let word = &bed.word;
     // Acquire: pairs with `wake_os`.
     while word.load(Ordering::Acquire) == ASLEEP {
@@ -487,6 +488,7 @@ pub(crate) unsafe fn sleep_os(
         }
         SystemFutex.wait(word, ASLEEP, left);
     }
+    counted.has_woken();
 }
 
 /// The word that an OS thread sleeps on, and the count that it leaves meanwhile.
@@ -526,9 +528,11 @@ struct Counted;
 impl Counted {
     const NONE: Self = Self;
 
-    fn sleeps(self) {}
+    fn sleeps(self, _: Reason) {}
 
     fn wakes(self) {}
+
+    fn has_woken(self) {}
 }
 
 #[cfg(not(all(feature = "std", not(tsumugi_loom))))]

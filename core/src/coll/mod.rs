@@ -310,7 +310,9 @@ impl fmt::Display for CollError {
             Self::WrongLength { len, needed } => {
                 write!(f, "an argument has {len} elements and needs {needed}")
             }
-            Self::NoContext => f.write_str("the job has all of its 65,534 groups"),
+            Self::NoContext => {
+                f.write_str("the job has all of its 65,534 groups and communicators")
+            }
         }
     }
 }

@@ -368,7 +368,7 @@ impl fmt::Display for HeapError {
                 write!(f, "{bytes} bytes: the heap has no free block of this size")
             }
             Self::TooLarge { bytes, bytes_max } => {
-                write!(f, "{bytes} bytes: the largest block of this heap has {bytes_max}")
+                write!(f, "{bytes} bytes: the largest block of this heap has {bytes_max} bytes")
             }
             Self::NoBlock { addr } => write!(f, "{addr}: no block of the heap begins here"),
             Self::Access(error) => error.fmt(f),

@@ -33,9 +33,19 @@ impl NetLayer {
     }
 
     /// Puts bytes of memory that is not registered. Blocking.
-    pub(crate) fn store(&self, to: RemoteAddr, from: &[u8]) -> Result<(), AddrError> {
-        // SAFETY: a put only reads `from`, and only while it is borrowed.
-        unsafe { self.move_bytes(Kind::Put, to, from.as_ptr().cast_mut(), from.len()) }
+    ///
+    /// # Safety
+    ///
+    /// `from` is valid for reads of `bytes` bytes until this returns; and for ever if
+    /// this does not return because its ULT is cut off.
+    pub(crate) unsafe fn store(
+        &self,
+        to: RemoteAddr,
+        from: *const u8,
+        bytes: usize,
+    ) -> Result<(), AddrError> {
+        // SAFETY: a put only reads `from`; the caller's.
+        unsafe { self.move_bytes(Kind::Put, to, from.cast_mut(), bytes) }
     }
 
     /// Puts or gets, without a copy as far as possible.

@@ -15,7 +15,10 @@ const SIGTERM: i32 = 15;
 #[test]
 fn a_thread_that_computes_is_not_a_standstill() {
     let library = build();
-    for program in ["quiet", "acp_quiet"] {
+    for (program, waits) in [
+        ("quiet", "tsumugi_start waits for a message from or to rank 1 with tag 3"),
+        ("acp_quiet", "acp_init waits"),
+    ] {
         let program = compile(&library, program, "libtsumugi.so");
         let launched = Command::new(env::current_exe().unwrap())
             .args(["--exact", "is_a_launcher", "--ignored", "--nocapture"])
@@ -26,12 +29,15 @@ fn a_thread_that_computes_is_not_a_standstill() {
             .spawn();
         let mut launcher = Launcher(launched.unwrap());
         let said = BufReader::new(launcher.0.stderr.take().unwrap());
-        let mut said = said.lines().map(Result::unwrap).filter(|line| !line.contains("waits"));
-        let first = said.next().unwrap_or_default();
+        let mut said = said.lines().map(Result::unwrap);
+        let first = said.find(|line| !line.contains("waits")).unwrap_or_default();
         assert_eq!(first, "computed", "{}", program.display());
-        // The job stands still for good, and the launcher reports it.
-        let second = said.next().unwrap_or_default();
+        // The job stands still for good, and the launcher reports it, with the wait of the
+        // program's own thread.
+        let second = said.find(|line| !line.contains("waits")).unwrap_or_default();
         assert!(second.contains("all ranks are quiet"), "{}: {second}", program.display());
+        let own = format!("the thread that called {waits}");
+        assert!(said.any(|line| line.contains(&own)), "{}: no {own:?}", program.display());
         launcher.ask_to_end();
         let end = launcher.0.wait().unwrap();
         assert!(end.signal() == Some(SIGTERM) || end.code() == Some(128 + SIGTERM), "{end}");

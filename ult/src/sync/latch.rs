@@ -53,6 +53,17 @@ impl Latch {
     ///
     /// If the count is less than `by`. The count stays as it is.
     pub fn count_down(&self, by: usize) {
+        if let Err(left) = self.try_count_down(by) {
+            panic!("a latch with {left} left was counted down by {by}");
+        }
+    }
+
+    /// Does what [`count_down`](Self::count_down) does.
+    ///
+    /// # Errors
+    ///
+    /// The count, if it is less than `by`. It stays as it is.
+    pub fn try_count_down(&self, by: usize) -> Result<(), usize> {
         // Release: a thread that passes sees what was done before. Acquire: it
         // sees that of all threads that counted down, through the thread that
         // opens the latch. Relaxed: a count that is too small is only shown.
@@ -60,9 +71,10 @@ impl Latch {
         match self.count.fetch_update(Ordering::AcqRel, Ordering::Relaxed, less) {
             Ok(before) if before == by && by > 0 => {
                 self.queue.with(WaitQueue::take).wake_all();
+                Ok(())
             }
-            Ok(_) => {}
-            Err(left) => panic!("a latch with {left} left was counted down by {by}"),
+            Ok(_) => Ok(()),
+            Err(left) => Err(left),
         }
     }
 
@@ -70,6 +82,13 @@ impl Latch {
     pub fn wait(&self) {
         // Without a limit nothing interrupts the wait.
         let _ = self.wait_within(Limit::NONE);
+    }
+
+    /// Does what [`wait`](Self::wait) does; reports have `reason`.
+    #[doc(hidden)]
+    pub fn wait_because(&self, reason: Reason) {
+        // Without a limit nothing interrupts the wait.
+        let _ = self.wait_by(reason, Limit::NONE);
     }
 
     /// Does what [`wait`](Self::wait) does, for at most `limit`. Returns whether
@@ -85,15 +104,19 @@ impl Latch {
     /// [`Interrupted::TimedOut`] if the limit's point in time came before the latch was
     /// open, [`Interrupted::Cancelled`] if a cancellation of the ULT did.
     pub fn wait_within(&self, limit: impl Into<Limit>) -> Result<(), Interrupted> {
+        let at = self as *const Self as u64;
+        self.wait_by(Reason { what: "latch", at, wanted: 0 }, limit.into())
+    }
+
+    fn wait_by(&self, reason: Reason, limit: Limit) -> Result<(), Interrupted> {
         if self.is_open() {
             return Ok(());
         }
-        let at = self as *const Self as u64;
         queue::wait(
             self,
             &self.queue,
-            Reason { what: "latch", at, wanted: 0 },
-            limit.into(),
+            reason,
+            limit,
             |node| node,
             |queue| queue,
             // The thread that opens the latch takes the queue after that, under

@@ -152,22 +152,26 @@ impl<T: ?Sized> RwLock<T> {
         Ok(WriteGuard { lock: self, value: PhantomData })
     }
 
-    /// Unlocks a lock whose read guard was forgotten.
+    /// Unlocks a lock whose read guard was forgotten. Returns false, and changes nothing,
+    /// if the lock has no reader.
     ///
     /// # Safety
     ///
-    /// There is such a guard, and it is not used.
-    pub unsafe fn unlock_read(&self) {
-        self.raw.leave(READER);
+    /// There is such a guard, and it is not used; or the lock has no reader.
+    #[must_use]
+    pub unsafe fn unlock_read(&self) -> bool {
+        self.raw.leave_if_held(READER)
     }
 
-    /// Unlocks a lock whose write guard was forgotten.
+    /// Unlocks a lock whose write guard was forgotten. Returns false, and changes nothing,
+    /// if the lock has no writer.
     ///
     /// # Safety
     ///
-    /// There is such a guard, and it is not used.
-    pub unsafe fn unlock_write(&self) {
-        self.raw.leave(WRITER);
+    /// There is such a guard, and it is not used; or the lock has no writer.
+    #[must_use]
+    pub unsafe fn unlock_write(&self) -> bool {
+        self.raw.leave_if_held(WRITER)
     }
 
     /// Returns the value, which no other thread can access: the borrow is exclusive.
@@ -243,6 +247,18 @@ impl RawRwLock {
                 Err(changed) => seen = changed,
             }
         }
+    }
+
+    /// Gives a share back, if there is one of this kind: always, if the caller has it.
+    fn leave_if_held(&self, share: u32) -> bool {
+        // Relaxed: the caller's own share cannot go meanwhile, so it is in any value that
+        // the caller can see.
+        let word = self.word.load(Ordering::Relaxed);
+        let is_held = if share == READER { word >= READER } else { word & WRITER != 0 };
+        if is_held {
+            self.leave(share);
+        }
+        is_held
     }
 
     fn leave(&self, share: u32) {

@@ -86,12 +86,30 @@ impl Semaphore {
     }
 
     /// Gives `count` permits back, or adds new ones.
+    ///
+    /// # Panics
+    ///
+    /// If more than [`usize::MAX`] permits would be free. Their number stays as it is.
     pub fn release(&self, count: usize) {
-        let mut given = count;
+        assert!(self.try_release(count), "a semaphore has no room for {count} more permits");
+    }
+
+    /// Does what [`release`](Self::release) does; if more than [`usize::MAX`] permits would
+    /// be free, it changes nothing and returns false.
+    #[must_use]
+    pub fn try_release(&self, count: usize) -> bool {
+        let (mut given, mut fits) = (count, true);
         queue::wake_each(&self.state, |permits| {
-            permits.free += core::mem::take(&mut given);
+            match permits.free.checked_add(core::mem::take(&mut given)) {
+                Some(free) => permits.free = free,
+                None => {
+                    fits = false;
+                    return None;
+                }
+            }
             permits.hand_over()
         });
+        fits
     }
 
     /// Returns how many permits are free.

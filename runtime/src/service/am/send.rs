@@ -1,5 +1,6 @@
 //! The callers' side: calls, casts, and deferred answers.
 
+use super::lanes::LANDING_BYTES;
 use super::outside::Outside;
 use super::state::{Am, AmState, CallEntry, Stuck, WaitingCall};
 use crate::error::Error;
@@ -17,6 +18,16 @@ use tsumugi_core::wait::{Reason, Wait};
 use tsumugi_ult::Here;
 
 impl Am {
+    /// Checks the length of bytes that another rank is to read.
+    ///
+    /// # Errors
+    ///
+    /// [`SendError::TooLong`].
+    pub fn check_long(&self, bytes: u64) -> Result<(), SendError> {
+        let bytes_max = LANDING_BYTES as u64;
+        if bytes > bytes_max { Err(SendError::TooLong { bytes, bytes_max }) } else { Ok(()) }
+    }
+
     /// Calls `handler` of `to` and waits for the answer. `kept` is dropped when the
     /// payload is not read any more.
     pub fn call(
