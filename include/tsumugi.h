@@ -2573,8 +2573,8 @@ int tsumugi_comm_close(struct tsumugi_comm *comm);
  * at once for short messages, and for long ones when the other rank has taken them.
  * Blocks.
  *
- * Errors: RANK, LOST, CROWDED (this rank has 4,096 messages in progress), FAILED,
- * ENDED, NULL.
+ * Errors: RANK, LENGTH (no memory has so many bytes), LOST, CROWDED (this rank has 4,096
+ * messages in progress), FAILED, ENDED, NULL.
  *
  * # Safety
  *
@@ -3935,7 +3935,8 @@ int tsumugi_array_put(const struct tsumugi_array *array,
  * may be in any order and may repeat. Elements on other nodes are read by several ULTs at
  * once. Blocks; wait-free between ranks of a node while the pages stay where they are.
  *
- * Errors: RANGE, LOST, ENDED, NULL; some elements may have been read then.
+ * Errors: RANGE, LENGTH (no memory has so many bytes), LOST (some elements may have been
+ * read then), ENDED, NULL.
  *
  * # Safety
  *
@@ -3952,8 +3953,8 @@ int tsumugi_array_gather(const struct tsumugi_array *array,
  * index repeats, any of its values may be the last. Elements on other nodes are written by
  * several ULTs at once. Blocks.
  *
- * Errors: RANGE (nothing was written), LOST (some elements may have been written), ENDED,
- * NULL.
+ * Errors: RANGE, LENGTH (no memory has so many bytes; nothing was written in both cases),
+ * LOST (some elements may have been written), ENDED, NULL.
  *
  * # Safety
  *

@@ -65,7 +65,8 @@ pub unsafe extern "C" fn tsumugi_array_put(
 /// may be in any order and may repeat. Elements on other nodes are read by several ULTs at
 /// once. Blocks; wait-free between ranks of a node while the pages stay where they are.
 ///
-/// Errors: RANGE, LOST, ENDED, NULL; some elements may have been read then.
+/// Errors: RANGE, LENGTH (no memory has so many bytes), LOST (some elements may have been
+/// read then), ENDED, NULL.
 ///
 /// # Safety
 ///
@@ -92,8 +93,8 @@ pub unsafe extern "C" fn tsumugi_array_gather(
 /// index repeats, any of its values may be the last. Elements on other nodes are written by
 /// several ULTs at once. Blocks.
 ///
-/// Errors: RANGE (nothing was written), LOST (some elements may have been written), ENDED,
-/// NULL.
+/// Errors: RANGE, LENGTH (no memory has so many bytes; nothing was written in both cases),
+/// LOST (some elements may have been written), ENDED, NULL.
 ///
 /// # Safety
 ///

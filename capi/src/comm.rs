@@ -99,8 +99,8 @@ pub unsafe extern "C" fn tsumugi_comm_close(comm: *mut tsumugi_comm) -> c_int {
 /// at once for short messages, and for long ones when the other rank has taken them.
 /// Blocks.
 ///
-/// Errors: RANK, LOST, CROWDED (this rank has 4,096 messages in progress), FAILED,
-/// ENDED, NULL.
+/// Errors: RANK, LENGTH (no memory has so many bytes), LOST, CROWDED (this rank has 4,096
+/// messages in progress), FAILED, ENDED, NULL.
 ///
 /// # Safety
 ///
