@@ -53,7 +53,7 @@ pub unsafe extern "C" fn tsumugi_start(out: *mut *mut tsumugi_job) -> c_int {
     let start = || {
         // SAFETY: the caller's.
         let out = unsafe { place(out) }?;
-        let once = Once::begin()?;
+        let once = OnlyRank::begin()?;
         let end = Arc::new(Latch::new(1));
         let (sender, receiver) = mpsc::channel();
         let ended = end.clone();
@@ -160,7 +160,7 @@ pub unsafe extern "C" fn tsumugi_run(
 ) -> c_int {
     let run = || {
         let main = main.ok_or(TSUMUGI_ERROR_NULL)?;
-        let (once, arg) = (Once::begin()?, Word(arg));
+        let (once, arg) = (OnlyRank::begin()?, Word(arg));
         let answer = tsumugi::run(move |runtime| {
             let arg = arg;
             once.keep();
@@ -259,9 +259,9 @@ pub unsafe extern "C" fn tsumugi_gather(
 }
 
 /// The begin of the process's only rank, which another one may repeat if it fails.
-struct Once;
+struct OnlyRank;
 
-impl Once {
+impl OnlyRank {
     fn begin() -> Result<Self, c_int> {
         // Relaxed: the number says all.
         match RANK_OF.compare_exchange(0, process::id(), Ordering::Relaxed, Ordering::Relaxed) {
@@ -279,7 +279,7 @@ impl Once {
     }
 }
 
-impl Drop for Once {
+impl Drop for OnlyRank {
     fn drop(&mut self) {
         // Relaxed: as in `begin`.
         RANK_OF.store(0, Ordering::Relaxed);
@@ -288,7 +288,7 @@ impl Drop for Once {
 
 /// Refuses a call in a child that the rank's process has forked.
 pub(super) fn is_own_process() -> Result<(), c_int> {
-    // Relaxed: as in `Once::begin`.
+    // Relaxed: as in `OnlyRank::begin`.
     let (own, rank_of) = (process::id(), RANK_OF.load(Ordering::Relaxed));
     if own == rank_of {
         return Ok(());
