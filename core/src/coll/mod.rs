@@ -121,6 +121,11 @@ pub enum CollError {
     },
     /// A job can have 65,534 groups and communicators at a time, and has them.
     NoContext,
+    /// The process was forked from a rank, and is none.
+    Forked {
+        /// The process of the rank.
+        rank_process: u32,
+    },
 }
 
 impl Team {
@@ -312,6 +317,9 @@ impl fmt::Display for CollError {
             }
             Self::NoContext => {
                 f.write_str("the job has all of its 65,534 groups and communicators")
+            }
+            Self::Forked { rank_process } => {
+                write!(f, "this process is a fork of the rank, which is process {rank_process}")
             }
         }
     }

@@ -105,6 +105,13 @@ impl<'t, B: Send + 'static> Ticket<'t, B> {
 
     /// Sleeps until the operation has ended. Another thread must poll.
     pub fn wait(self, wait: &dyn Wait) -> Outcome<B> {
+        let reason = self.reason();
+        self.wait_because(wait, reason)
+    }
+
+    /// Does the same for an operation that is a part of something else, which `reason` names in
+    /// reports.
+    pub fn wait_because(self, wait: &dyn Wait, reason: Reason) -> Outcome<B> {
         while !self.is_done() {
             // SAFETY: an armed slot holds the waker, and the thread that ends the
             // operation uses it. A thread that is cut off in its sleep calls
@@ -116,7 +123,7 @@ impl<'t, B: Send + 'static> Ticket<'t, B> {
                     let (slot, tag) = (self.slot(), self.tag);
                     slot.arm(tag, SlotWaiter::Sleeper(waker)) == Armed::Yes
                 };
-                wait.sleep_or_leave(self.reason(), commit, &mut || self.leave());
+                wait.sleep_or_leave(reason, commit, &mut || self.leave());
             }
             if !self.is_done() {
                 // Claimed and not done yet: another thread needs a few

@@ -94,7 +94,10 @@ impl MessageMachine<'_> {
             return;
         }
         let unmatched = peer.here.taken.wrapping_sub(peer.here.matched);
-        let is_due = unmatched >= self.shape.quota && self.spare > 0;
+        let is_full = unmatched >= self.shape.quota;
+        let is_cramped = is_full && self.spare == 0;
+        self.is_cramped |= mutate!("msg_cramp_unnoticed": is_cramped => false);
+        let is_due = is_full && self.spare > 0;
         if mutate!("msg_nothing_granted": is_due => false) {
             let more = self.spare.min(self.shape.quota).min(GRANT);
             self.spare -= more;

@@ -19,9 +19,9 @@ impl MessageMachine<'_> {
         wire: &mut W,
         out: &OutgoingMessage,
     ) -> Launched {
-        let OutgoingMessage { to, label, bytes, entry } = *out;
+        let OutgoingMessage { to, label, bytes, synchronous, entry } = *out;
         let peer = &self.tables.peers[to.0 as usize];
-        let is_short = bytes.len <= u64::from(peer.thresholds.inline_max);
+        let is_short = !synchronous && bytes.len <= u64::from(peer.thresholds.inline_max);
         let unmatched = peer.sent.wrapping_sub(peer.matched_there);
         let mut is_full = mutate!("msg_quota_ignored": unmatched >= self.shape.quota => false);
         // Other messages wait: this one may pass them if they do not match its
@@ -80,7 +80,7 @@ impl MessageMachine<'_> {
         out: &OutgoingMessage,
         claim: Option<ClaimedOffer>,
     ) -> Launched {
-        let OutgoingMessage { to, bytes, .. } = *out;
+        let OutgoingMessage { to, bytes, synchronous, .. } = *out;
         let thresholds = self.tables.peers[to.0 as usize].thresholds;
         if let Some(ClaimedOffer { id, at: Some(at), room }) = claim {
             if self.splits(wire, to, &bytes, (id, room)) {
@@ -94,7 +94,9 @@ impl MessageMachine<'_> {
                 return self.launch_told(wire, out);
             }
         }
-        if bytes.len <= u64::from(thresholds.eager_max)
+        let eager = mutate!("msg_synchronous_eager": !synchronous => true);
+        if eager
+            && bytes.len <= u64::from(thresholds.eager_max)
             && let Some(slots) = self.take_slots(wire, to, bytes.len, self.shape.slots_reserved())
         {
             wire.write_slots(to, slots, bytes.at, bytes.len);

@@ -56,6 +56,10 @@ pub struct MessageMachine<'m> {
     /// for a message without a receive (has probed).
     pub(super) spare: u32,
     pub(super) is_probed: bool,
+    /// Entries for unexpected messages beyond those of the shape; whether a grant was due
+    /// and there was none left.
+    pub(super) extra: usize,
+    pub(super) is_cramped: bool,
     /// A peer has returned something since this was cleared.
     pub(super) has_learned: bool,
     /// The up to four lanes that had packets last, and the next lane in turn.
@@ -96,6 +100,16 @@ impl MessageMachine<'_> {
     pub fn advance_from<W: LaneTransport>(&mut self, wire: &mut W, from: PeerIndex) -> bool {
         let mut has_moved = self.find_done(wire);
         has_moved |= self.drain(wire, from.0 as usize);
+        has_moved | self.pump_all(wire)
+    }
+
+    /// Does the same for the lanes of all ranks: for a thread that has looked for messages
+    /// until now, and ceases.
+    pub fn advance_all<W: LaneTransport>(&mut self, wire: &mut W) -> bool {
+        let mut has_moved = self.find_done(wire);
+        for from in 0..self.shape.peers {
+            has_moved |= self.drain(wire, from as usize);
+        }
         has_moved | self.pump_all(wire)
     }
 
@@ -219,6 +233,19 @@ impl MessageMachine<'_> {
         let entry = &self.tables.requests[index];
         let peer = (entry.peer < self.shape.peers).then_some(PeerIndex(entry.peer));
         (peer, (!entry.any_tag).then_some(entry.tag))
+    }
+
+    /// Returns the context of a request, and whether it is a receive; `None`: it was taken.
+    pub fn kind_of(&self, request: RequestId) -> Option<(u16, bool)> {
+        let entry = &self.tables.requests[self.find(request)?];
+        let is_receive = matches!(
+            entry.state,
+            RequestState::Posted
+                | RequestState::Coming
+                | RequestState::Fetching
+                | RequestState::Helping
+        );
+        Some((entry.context, is_receive))
     }
 
     /// Returns whether a rank was [lost](Self::lost).
@@ -398,7 +425,7 @@ impl fmt::Debug for MessageMachine<'_> {
 
 /// Bits of an index in the name of a request; the other bits are the generation.
 const ID_BITS: u32 = 20;
-/// Requests that a packet can name.
-pub(super) const REQUESTS_MAX: usize = 1 << ID_BITS;
+/// Requests that a packet can name: the most that a machine can have.
+pub const REQUESTS_MAX: usize = 1 << ID_BITS;
 /// Lanes that are looked at in turn.
 const TURN: u32 = 4;

@@ -49,18 +49,19 @@
 //!   message, never with neither.
 //! - When a rank dies, the requests that wait for it end; messages that the rank
 //!   had sent before can be received.
-//! - No queue grows: of one rank's messages to another, [`MessageShape::quota`] can be
-//!   without a receive. More wait at the sender, which needs their buffers until
-//!   then; packets that are no messages always get through. A message with a
-//!   known receive passes the quota.
+//! - A sender alone makes no queue grow: of one rank's messages to another,
+//!   [`MessageShape::quota`] can be without a receive. More wait at the sender, which
+//!   needs their buffers until then; packets that are no messages always get through. A
+//!   message with a known receive passes the quota.
+//! - A rank that itself waits for a message gets it behind any number of others: it grants
+//!   more than the quota to a sender that has used its quota up, at first from the four
+//!   quotas that all tables have beyond those of the peers. When these are granted, too, it
+//!   [is cramped](MessageMachine::is_cramped), and its caller makes
+//!   [more room](MessageMachine::widen).
 //!
 //! # Limits
 //!
-//! A rank that itself waits for a message grants more than the quota to a sender
-//! that has used its quota up, but not without end. When four quotas are granted,
-//! a receive finds a message that waits beyond them only after earlier messages
-//! have been received, or if the receive could be offered to its source. A send
-//! that has begun cannot be cancelled.
+//! A rank has at most [`REQUESTS_MAX`] requests. A send that has begun cannot be cancelled.
 //!
 //! # What a rank trusts
 //!
@@ -95,7 +96,10 @@
 //! 4. [`watch`](MessageMachine::watch): report the end of this request;
 //!    [`poll_ended`](MessageMachine::poll_ended) until `None`: requests with a waiter to
 //!    wake; [`take`](MessageMachine::take): the result.
-//! 5. Before the rank stops polling for a while: [`rest`](MessageMachine::rest).
+//! 5. [`is_cramped`](MessageMachine::is_cramped): [grow](MessageMachine::grow) the tables and
+//!    [widen](MessageMachine::widen) the machine; the calls that begin a request return
+//!    [`Why::NoTag`](crate::completion::Why::NoTag) when the table of requests must grow.
+//! 6. Before the rank stops polling for a while: [`rest`](MessageMachine::rest).
 //!
 //! A machine's ranks are small numbers that only the machine and its wire use. A
 //! remote rank (on another node) gets the next number by
@@ -193,7 +197,7 @@ pub use count::{MessageCounts, MessagePath};
 pub use lanes::{LaneEnd, NodeLanes};
 pub use launch::COPY_BYTES_MAX;
 pub use line::{Lane, LaneLine, LaneReceiver, LaneSender, NeedLine, ReturnLine};
-pub use machine::MessageMachine;
+pub use machine::{MessageMachine, REQUESTS_MAX};
 pub use network::{
     Buffers, ChunkPlace, LaneChunk, NetworkLane, NetworkLaneEnd, NetworkLanes, PARCEL_BYTES_MIN,
     ParcelError,

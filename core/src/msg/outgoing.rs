@@ -11,6 +11,8 @@ pub(super) struct OutgoingMessage {
     pub(super) to: PeerIndex,
     pub(super) label: Label,
     pub(super) bytes: MessageBytes,
+    /// Whether the send ends only when the message has met its receive.
+    pub(super) synchronous: bool,
     /// The request of the message, if it had to wait for room.
     pub(super) entry: Option<usize>,
 }
@@ -22,6 +24,7 @@ impl OutgoingMessage {
             to: PeerIndex(request.peer),
             label: Label { context: request.context, tag: request.tag },
             bytes: MessageBytes { at: request.at, len: request.len, in_reach: request.in_reach },
+            synchronous: request.synchronous,
             entry: Some(index),
         }
     }
@@ -35,9 +38,10 @@ impl OutgoingMessage {
 
     /// Returns the request of the message.
     pub(super) const fn request(&self, state: RequestState) -> RequestEntry {
-        let Self { to, label, bytes, .. } = *self;
+        let Self { to, label, bytes, synchronous, .. } = *self;
         RequestEntry {
             state,
+            synchronous,
             peer: to.0,
             source: to.0,
             tag: label.tag,

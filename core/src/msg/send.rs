@@ -33,11 +33,36 @@ impl MessageMachine<'_> {
         label: Label,
         bytes: MessageBytes,
     ) -> Result<Begun<()>, CallError> {
-        if let Some(begun) = self.try_send(wire, to, label, bytes)? {
+        let out = OutgoingMessage { to, label, bytes, synchronous: false, entry: None };
+        self.send_out(wire, &out)
+    }
+
+    /// Sends a message as [`send`](Self::send) does, but the send ends only when the message
+    /// has met its receive (MPI's synchronous mode).
+    ///
+    /// # Errors
+    ///
+    /// Those of [`send`](Self::send).
+    pub fn send_synchronous<W: LaneTransport>(
+        &mut self,
+        wire: &mut W,
+        to: PeerIndex,
+        label: Label,
+        bytes: MessageBytes,
+    ) -> Result<Begun<()>, CallError> {
+        let out = OutgoingMessage { to, label, bytes, synchronous: true, entry: None };
+        self.send_out(wire, &out)
+    }
+
+    fn send_out<W: LaneTransport>(
+        &mut self,
+        wire: &mut W,
+        out: &OutgoingMessage,
+    ) -> Result<Begun<()>, CallError> {
+        if let Some(begun) = self.try_send_out(wire, out)? {
             return Ok(begun);
         }
-        let waiting =
-            OutgoingMessage { to, label, bytes, entry: None }.request(RequestState::Waiting);
+        let (to, waiting) = (out.to, out.request(RequestState::Waiting));
         let index = self.new_entry(waiting).ok_or(CallError::Busy(Why::NoTag))?;
         self.counts.waited += 1;
         self.tables.peers[to.0 as usize].waiting.push(self.tables.requests, index);
@@ -58,6 +83,17 @@ impl MessageMachine<'_> {
         label: Label,
         bytes: MessageBytes,
     ) -> Result<Option<Begun<()>>, CallError> {
+        let out = OutgoingMessage { to, label, bytes, synchronous: false, entry: None };
+        self.try_send_out(wire, &out)
+    }
+
+    #[inline]
+    fn try_send_out<W: LaneTransport>(
+        &mut self,
+        wire: &mut W,
+        out: &OutgoingMessage,
+    ) -> Result<Option<Begun<()>>, CallError> {
+        let to = out.to;
         let peer = self.check(to)?;
         if self.tables.peers[peer].lost {
             return Err(CallError::PeerLost { peer: to });
@@ -65,7 +101,7 @@ impl MessageMachine<'_> {
         if !self.tables.peers[peer].waiting.is_empty() {
             return Ok(None);
         }
-        match self.launch(wire, &OutgoingMessage { to, label, bytes, entry: None }) {
+        match self.launch(wire, out) {
             Launched::Done => Ok(Some(Begun::Done(()))),
             Launched::Running(index) => Ok(Some(Begun::Pending(self.request(index)))),
             Launched::NoRequest => Err(CallError::Busy(Why::NoTag)),

@@ -76,6 +76,8 @@ impl<'m> MessageMachine<'m> {
             under_way: 0,
             spare: shape.spare(),
             is_probed: false,
+            extra: 0,
+            is_cramped: false,
             has_learned: false,
             recent: [u32::MAX; 4],
             turn: 0,
@@ -126,7 +128,7 @@ impl<'m> MessageMachine<'m> {
         let shape = MessageShape { peers: self.shape.peers + 1, ..self.shape };
         let has_room = shape.is_valid()
             && self.tables.peers.len() >= shape.peers as usize
-            && self.tables.unexpected.len() >= shape.unexpected()
+            && self.tables.unexpected.len() >= shape.unexpected() + self.extra
             && self.tables.log.len() >= shape.log()
             && self.tables.mirror.len() >= shape.mirrored();
         if !has_room {
@@ -175,6 +177,44 @@ impl<'m> MessageMachine<'m> {
             self.room.push(self.tables.unexpected, index);
         }
         Ok(())
+    }
+
+    /// Returns whether a peer has requested room for more messages that no receive has taken,
+    /// while a receive or a probe waits here, and all room was granted: the message for the
+    /// receive may be behind them. Then the caller should give [more room](Self::widen), or
+    /// the receive waits until others take messages.
+    #[inline]
+    pub const fn is_cramped(&self) -> bool {
+        self.is_cramped
+    }
+
+    /// Returns the entries of [`MessageTables::unexpected`] that the machine uses: those of its
+    /// shape, and those of [`widen`](Self::widen).
+    pub const fn places(&self) -> usize {
+        self.shape.unexpected() + self.extra
+    }
+
+    /// Lets peers have `more` messages that no receive has taken, beyond their quotas.
+    ///
+    /// # Errors
+    ///
+    /// [`SetupError::Tables`] if the table of unexpected messages must [grow](Self::grow)
+    /// first; nothing has happened.
+    pub fn widen(&mut self, more: u32) -> Result<(), SetupError> {
+        let (entries, needed) = (self.tables.unexpected.len(), self.places() + more as usize);
+        if entries < needed {
+            return Err(SetupError::Tables { entries, needed });
+        }
+        self.extra += more as usize;
+        self.spare += more;
+        self.is_cramped = false;
+        Ok(())
+    }
+
+    /// Returns the requests that can be under way before the tables must
+    /// [grow](Self::grow).
+    pub const fn requests(&self) -> usize {
+        self.tables.requests.len()
     }
 
     /// Marks a rank as remote: it is on another node, and reached by

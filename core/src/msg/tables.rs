@@ -17,7 +17,8 @@ pub struct MessageTables<'m> {
     pub peers: &'m mut [MessagePeer],
     /// One for each send or receive that can be under way.
     pub requests: &'m mut [RequestEntry],
-    /// Messages that came before their receive.
+    /// Messages that came before their receive; more than the shape's if the machine is
+    /// [widened](super::MessageMachine::widen).
     pub unexpected: &'m mut [UnexpectedMessage],
     /// Messages that went by lane and may still meet an offer.
     pub log: &'m mut [LoggedMessage],
@@ -106,6 +107,8 @@ pub struct RequestEntry {
     pub(super) both: SplitProgress,
     /// The peer's bytes are out of reach, and the kernel fetches them.
     pub(super) by_kernel: bool,
+    /// A send that ends only when its message has met its receive.
+    pub(super) synchronous: bool,
     /// The end of the request must be reported; the request is in the list for
     /// that.
     pub(super) watched: bool,
@@ -228,6 +231,7 @@ impl RequestEntry {
         due: DuePacket::Nothing,
         both: SplitProgress::No,
         by_kernel: false,
+        synchronous: false,
         watched: false,
         listed: false,
         at: 0,

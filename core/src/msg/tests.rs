@@ -81,6 +81,12 @@ impl Pair {
         self.machines[from].send(&mut self.lanes[from], PeerIndex(to), label, out).unwrap()
     }
 
+    /// Sends from the first rank to the second one.
+    fn send_synchronous(&mut self, bytes: &[u8]) -> Begun<()> {
+        let out = bytes_of(bytes);
+        self.machines[0].send_synchronous(&mut self.lanes[0], PeerIndex(1), LABEL, out).unwrap()
+    }
+
     fn receive(
         &mut self,
         by: usize,
@@ -189,6 +195,35 @@ fn a_message_of_any_size_arrives_whole_early_or_late() {
         let direct: u64 = pair.machines[0].counts().messages(MessagePath::Direct).iter().sum();
         assert_eq!(direct > 0, design == MatchingDesign::Mirror);
     }
+}
+
+#[test]
+fn a_synchronous_send_ends_when_its_message_has_met_its_receive() {
+    for design in [MatchingDesign::TwoCopy, MatchingDesign::Mirror] {
+        let mut pair = Pair::new(design);
+        for len in [0, 1, 8, 33, 300, 600, 5_000, 200_000] {
+            for is_posted in [true, false] {
+                let (out, into) = (text(len, 5), buffer(len));
+                let post = is_posted.then(|| pair.receive(1, Some(0), Some(7), into));
+                pair.settle();
+                let sent = pair.send_synchronous(out).pending();
+                pair.settle();
+                let ends = |pair: &mut Pair| sent.is_none() || pair.take(0, sent).is_some();
+                assert_eq!(ends(&mut pair), is_posted, "{len} bytes, {design:?}");
+                let begun = post.unwrap_or_else(|| pair.receive(1, Some(0), Some(7), into));
+                pair.settle();
+                let got = begun.done().map_or_else(|| pair.take(1, begun.pending()).unwrap(), Ok);
+                assert_eq!(got, Ok(received(0, 7, len as u64, false)), "{design:?}");
+                assert!(is_posted || ends(&mut pair), "{len} bytes, {design:?}: the send ends");
+                assert!(into == out, "{len} bytes, {design:?}, posted first: {is_posted}");
+            }
+        }
+    }
+    let waits =
+        || Pair::new(MatchingDesign::Mirror).send_synchronous(text(300, 1)).done().is_none();
+    assert!(waits());
+    #[cfg(debug_assertions)]
+    assert!(!crate::sync::with_mutant("msg_synchronous_eager", waits));
 }
 
 #[test]

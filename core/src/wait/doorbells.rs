@@ -8,15 +8,17 @@
 //! or the ringing thread sees the bit.
 //!
 //! [`ring_helped`](DoorbellSet::ring_helped) is for work that must not wait until a
-//! computing worker returns. It does nothing while a worker *attends*, that is,
-//! looks for work all the time. Otherwise it wakes a sleeping worker. If no worker
-//! sleeps, it wakes the helper: a thread besides the workers, with an event word of
-//! its own, which no other ring wakes. A worker that ceases to attend must look for
-//! work once more after it has called [`leave`](DoorbellSet::leave).
+//! computing worker returns. It does nothing while a worker is the attendant, that is,
+//! looks for work all the time ([`Attendance`]). Otherwise it wakes a sleeping worker. If
+//! no worker sleeps, it wakes the helper: a thread besides the workers, with an event word
+//! of its own, which no other ring wakes. [`ring_unattended`](DoorbellSet::ring_unattended)
+//! is for short messages: it does nothing while any thread looks for these, and never
+//! wakes the helper.
 
+use super::attendance::Attendance;
 use super::{EventWord, Futex, Ticket};
 use crate::mutate;
-use crate::sync::{AtomicU32, AtomicU64, CachePadded, Ordering, compiler_fence, edge, fence};
+use crate::sync::{AtomicU64, CachePadded, Ordering, compiler_fence, edge, fence};
 use core::fmt;
 
 /// The event words of up to [`WORKERS_MAX`](Self::WORKERS_MAX) workers. Lives in
@@ -26,7 +28,7 @@ pub struct DoorbellSet {
     asleep: CachePadded<[AtomicU64; WORDS]>,
     events: [CachePadded<EventWord>; WORDS * PER_WORD],
     helper: CachePadded<EventWord>,
-    attending: CachePadded<AtomicU32>,
+    attendance: CachePadded<Attendance>,
 }
 
 impl DoorbellSet {
@@ -39,7 +41,7 @@ impl DoorbellSet {
             asleep: CachePadded::new(core::array::from_fn(|_| AtomicU64::new(0))),
             events: core::array::from_fn(|_| CachePadded::new(EventWord::new())),
             helper: CachePadded::new(EventWord::new()),
-            attending: CachePadded::new(AtomicU32::new(0)),
+            attendance: CachePadded::new(Attendance::new()),
         }
     }
 
@@ -104,6 +106,21 @@ impl DoorbellSet {
         }
     }
 
+    /// Like [`ring`](Self::ring) for a short message: does nothing while a thread looks for
+    /// messages, because that thread sees it, and looks once more before it ceases.
+    #[inline]
+    pub fn ring_unattended(&self, futex: &dyn Futex) {
+        // SeqCst: between the caller's publication, of whatever order, and the loads
+        // below; pairs with `prepare` and with the ends of the roles in `Attendance`.
+        mutate!("bells_unattended_no_fence": fence(Ordering::SeqCst) => ());
+        // Relaxed: the fence is before it, and `ring` looks again.
+        if self.asleep.iter().any(|word| word.load(Ordering::Relaxed) != 0)
+            && !self.attendance.sees_messages()
+        {
+            self.ring(futex);
+        }
+    }
+
     /// Wakes this worker if it sleeps and no other thread has woken it.
     pub fn ring_one(&self, worker: usize, futex: &dyn Futex) -> bool {
         let was = self.asleep[worker / PER_WORD].fetch_and(!bit(worker), Ordering::SeqCst);
@@ -116,29 +133,23 @@ impl DoorbellSet {
         true
     }
 
-    /// Does nothing if a worker attends; otherwise wakes a sleeping worker; if there
+    /// Does nothing if there is an attendant; otherwise wakes a sleeping worker; if there
     /// is none, wakes the helper, because all workers may be busy for long. `before`
     /// runs before the helper is woken, and publishes what the helper must find. The
     /// caller must have published the work by a sequentially consistent operation, or
     /// executed such a fence after that.
     #[inline]
     pub fn ring_helped(&self, futex: &dyn Futex, before: impl FnOnce()) {
-        // SeqCst: after the publication; pairs with `leave`.
-        if self.attending.load(Ordering::SeqCst) == 0 && !self.ring(futex) {
+        if !self.attendance.has_attendant() && !self.ring(futex) {
             before();
             self.ring_helper(futex);
         }
     }
 
-    /// A worker begins to attend: it looks for work all the time.
-    pub fn attend(&self) {
-        self.attending.fetch_add(1, Ordering::SeqCst);
-    }
-
-    /// A worker ceases to attend. It must look for work once more after this call.
-    pub fn leave(&self) {
-        // SeqCst: before the look for work that follows; pairs with `ring_helped`.
-        self.attending.fetch_sub(1, Ordering::SeqCst);
+    /// Which threads of the rank look for work all the time.
+    #[inline(always)]
+    pub fn attendance(&self) -> &Attendance {
+        &self.attendance
     }
 
     /// Wakes the helper, if it sleeps.
@@ -156,6 +167,39 @@ impl DoorbellSet {
     /// Wakes every sleeping worker.
     pub fn ring_all(&self, futex: &dyn Futex) {
         while self.ring(futex) {}
+    }
+
+    /// Wakes every thread that sleeps, because a process of the node was killed. That process
+    /// may have cleared the bit of a worker, or changed its event word, and not have come to
+    /// wake it: no ring would find this worker. So neither bits nor words are trusted. A
+    /// thread that sleeps for another reason looks for work, and sleeps again.
+    ///
+    /// The caller must publish the death before.
+    pub fn ring_after_death(&self, futex: &dyn Futex) {
+        mutate!("bells_death_trusts_bits": self.wake_all_unseen(futex) => self.ring_all(futex));
+    }
+
+    fn wake_all_unseen(&self, futex: &dyn Futex) {
+        for word in &*self.asleep {
+            // SeqCst: before the events. A ring that finds no bit for this reason relies on them.
+            word.store(0, Ordering::SeqCst);
+        }
+        // SeqCst: between the death, which the caller has published, and the loads below. A
+        // thread that has not prepared to sleep yet sees the death in its last look.
+        fence(Ordering::SeqCst);
+        for event in self.events.iter().chain([&self.helper]).filter(|event| event.is_used()) {
+            // The thread that was killed may have changed the word, and woken nobody.
+            let was_asleep = event.notify();
+            if mutate!("bells_death_trusts_words": true => was_asleep) {
+                futex.wake(event.word(), 1);
+            }
+        }
+    }
+
+    /// A ring by a thread that is killed before it has woken the worker.
+    #[cfg(any(test, tsumugi_loom))]
+    pub fn ring_cut_off(&self, worker: usize) {
+        self.asleep[worker / PER_WORD].fetch_and(!bit(worker), Ordering::SeqCst);
     }
 
     /// The number of workers that sleep, or are about to.
@@ -194,6 +238,7 @@ fn bit(worker: usize) -> u64 {
 #[cfg(all(test, not(tsumugi_loom)))]
 mod tests {
     use super::*;
+    use crate::sync::AtomicU32;
 
     struct CountingFutex(AtomicU32);
 
@@ -224,10 +269,10 @@ mod tests {
         bells.prepare(0);
         let ticket = bells.helper().prepare();
         assert_eq!(bells.asleep(), 1, "the helper does not count as a worker");
-        bells.attend();
+        assert!(bells.attendance().take(1));
         bells.ring_helped(&futex, || {});
         assert_eq!(futex.0.load(Ordering::Relaxed), 0, "a worker is already awake");
-        bells.leave();
+        assert!(bells.attendance().leave(1));
         bells.ring_helped(&futex, || {});
         assert!(!bells.helper().has_changed(ticket));
         bells.ring_helped(&futex, || {});

@@ -84,6 +84,11 @@ impl EventWord {
         false
     }
 
+    /// Whether the owner has ever prepared to sleep, as far as is known.
+    pub fn is_used(&self) -> bool {
+        self.0.load(Ordering::SeqCst) != 0
+    }
+
     /// The word to wait on.
     pub fn word(&self) -> &AtomicU32 {
         &self.0

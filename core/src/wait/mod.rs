@@ -26,6 +26,7 @@
 //! A scheduler of another library does not have to implement any of this: if it can
 //! park and unpark, it implements [`Foreign`], and [`ForeignWait`] is its [`Wait`].
 
+mod attendance;
 mod doorbells;
 mod event;
 mod foreign;
@@ -36,6 +37,7 @@ mod waker;
 #[cfg(all(test, not(tsumugi_loom)))]
 pub(crate) mod threads;
 
+pub use attendance::Attendance;
 pub use doorbells::DoorbellSet;
 pub use event::{EventWord, Ticket};
 pub use foreign::{Foreign, ForeignTask, ForeignWait};

@@ -3,7 +3,7 @@
 use std::fmt;
 use tsumugi_core::coll::schedule::{
     AllgatherDesign, AllreduceDesign, Block, Blocks, BroadcastDesign, BufferSpan, CollBuffer,
-    CollMember, CollPlan, CollTables, CollThresholds, Elements, NodeView, RootView,
+    CollChoice, CollMember, CollPlan, CollTables, Elements, NodeView, RootView,
 };
 use tsumugi_core::mem::Rank;
 
@@ -52,6 +52,8 @@ pub struct Case {
     pub commutes: bool,
     /// The lengths of blocks differ.
     pub uneven: bool,
+    /// How plans are chosen.
+    pub choice: CollChoice,
     /// The node of each member; several nodes for the kinds by nodes.
     nodes: Nodes,
     sent: Vec<Vec<Block>>,
@@ -72,8 +74,6 @@ pub enum Outcome {
     Done(Vec<u8>, bool),
     Lost(Rank),
 }
-
-const THRESHOLDS: CollThresholds = CollThresholds::DEFAULT;
 
 impl Case {
     pub fn new(kind: Kind, size: u32, root: u32, count: usize, commutes: bool) -> Self {
@@ -97,6 +97,7 @@ impl Case {
             count,
             commutes,
             uneven,
+            choice: CollChoice::DEFAULT,
             nodes: Nodes::dealt(size, nodes, commutes),
             sent: Vec::new(),
             received: Vec::new(),
@@ -217,34 +218,36 @@ impl Case {
                 let own = blocks.range(&self.tables(me), me);
                 plan.reduce_scatter(of, self.elements(), blocks, own, halve)
             }
-            Kind::NodeBarrier => return THRESHOLDS.barrier(of, self.view(me)),
+            Kind::NodeBarrier => return self.choice.barrier(of, self.view(me)),
             Kind::NodeBroadcast => {
-                return THRESHOLDS.broadcast(of, self.view(me), self.root(), bytes);
+                return self.choice.broadcast(of, self.view(me), self.root(), bytes);
             }
             Kind::NodeReduce => {
-                return THRESHOLDS.reduce(of, self.view(me), self.root(), self.elements());
+                return self.choice.reduce(of, self.view(me), self.root(), self.elements());
             }
-            Kind::NodeAllreduce => return THRESHOLDS.allreduce(of, self.view(me), self.elements()),
+            Kind::NodeAllreduce => {
+                return self.choice.allreduce(of, self.view(me), self.elements());
+            }
             Kind::NodeAllgather => {
                 let of = CollMember { view: self.view(me), ..of };
                 let own = BufferSpan::first(CollBuffer::Input, bytes);
                 let (at, total) = (me as usize * bytes, self.size as usize * bytes);
-                return THRESHOLDS.allgather(of, own, at, total, Blocks::Even { bytes });
+                return self.choice.allgather(of, own, at, total, Blocks::Even { bytes });
             }
             Kind::NodeGather | Kind::NodeScatter => {
                 let of = CollMember { view: self.view(me), ..of };
                 let is_scatter = self.kind == Kind::NodeScatter;
-                return THRESHOLDS.rooted(of, self.root(), bytes, is_scatter, false);
+                return self.choice.rooted(of, self.root(), bytes, is_scatter, false);
             }
             Kind::NodeAlltoall => {
                 let of = CollMember { view: self.view(me), ..of };
-                return THRESHOLDS.alltoall(of, bytes);
+                return self.choice.alltoall(of, bytes);
             }
             Kind::NodeReduceScatter => {
                 let of = CollMember { view: self.view(me), ..of };
                 let own = me as usize * bytes..(me as usize + 1) * bytes;
                 let blocks = Blocks::Even { bytes };
-                return THRESHOLDS.reduce_scatter(of, self.elements(), blocks, own);
+                return self.choice.reduce_scatter(of, self.elements(), blocks, own);
             }
         };
         plan
@@ -252,27 +255,27 @@ impl Case {
 
     /// The plan that is chosen for members that have rows.
     pub fn published(&self, me: u32) -> CollPlan {
-        let of = CollMember { has_rows: true, ..CollMember::of_all(me, self.size) };
+        let of = CollMember { is_near: true, has_rows: true, ..CollMember::of_all(me, self.size) };
         let (root, bytes, elements) = (self.root, 8 * self.count, self.elements());
         let root_view = RootView { root, node: 0, place: 0 };
         match self.kind {
-            Kind::Broadcast(_) => THRESHOLDS.broadcast(of, None, root_view, bytes),
-            Kind::Reduce => THRESHOLDS.reduce(of, None, root_view, elements),
-            Kind::Allreduce(_) => THRESHOLDS.allreduce(of, None, elements),
-            Kind::Scan { exclusive } => THRESHOLDS.scan(of, elements, exclusive),
-            Kind::Gather { .. } => THRESHOLDS.rooted(of, root_view, bytes, false, false),
-            Kind::Scatter { .. } => THRESHOLDS.rooted(of, root_view, bytes, true, false),
+            Kind::Broadcast(_) => self.choice.broadcast(of, None, root_view, bytes),
+            Kind::Reduce => self.choice.reduce(of, None, root_view, elements),
+            Kind::Allreduce(_) => self.choice.allreduce(of, None, elements),
+            Kind::Scan { exclusive } => self.choice.scan(of, elements, exclusive),
+            Kind::Gather { .. } => self.choice.rooted(of, root_view, bytes, false, false),
+            Kind::Scatter { .. } => self.choice.rooted(of, root_view, bytes, true, false),
             Kind::Allgather(_) => {
                 let own = BufferSpan::first(CollBuffer::Input, bytes);
                 let total = bytes * self.size as usize;
-                THRESHOLDS.allgather(of, own, me as usize * bytes, total, Blocks::Even { bytes })
+                self.choice.allgather(of, own, me as usize * bytes, total, Blocks::Even { bytes })
             }
-            Kind::Alltoall { .. } => THRESHOLDS.alltoall(of, bytes),
+            Kind::Alltoall { .. } => self.choice.alltoall(of, bytes),
             Kind::ReduceScatter { .. } => {
                 let own = me as usize * bytes..(me as usize + 1) * bytes;
-                THRESHOLDS.reduce_scatter(of, elements, Blocks::Even { bytes }, own)
+                self.choice.reduce_scatter(of, elements, Blocks::Even { bytes }, own)
             }
-            _ => THRESHOLDS.barrier(of, None),
+            _ => self.choice.barrier(of, None),
         }
     }
 

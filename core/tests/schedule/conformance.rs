@@ -2,7 +2,9 @@
 
 use super::case::{Case, Kind, Outcome};
 use super::network::{Network, Weather};
-use tsumugi_core::coll::schedule::{AllgatherDesign, AllreduceDesign, BroadcastDesign};
+use tsumugi_core::coll::schedule::{
+    AllgatherDesign, AllreduceDesign, BroadcastDesign, CollChoice, CollForced, CollKind,
+};
 
 /// Group sizes: all small ones, and those round powers of two.
 fn sizes() -> impl Iterator<Item = u32> {
@@ -128,6 +130,24 @@ fn groups_on_several_nodes_take_stages() {
                         passes(&case, seed);
                     }
                 }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_forced_gives_the_same_results() {
+    let words = CollKind::ALL.into_iter().flat_map(CollKind::words);
+    let all = words.map(|word| CollForced::parse(&format!("all={word}")).unwrap());
+    for (forced, size) in all.flat_map(|forced| [5, 8].map(|size| (forced, size))) {
+        let choice = CollChoice::forcing(forced);
+        for (kind, commutes) in
+            NODE_KINDS.into_iter().flat_map(|kind| [(kind, true), (kind, false)])
+        {
+            for (seed, count) in (0..).zip([1, 300]) {
+                let mut case = Case::with(kind, size, size / 2, count, commutes, false, 3);
+                case.choice = choice.clone();
+                passes(&case, seed);
             }
         }
     }

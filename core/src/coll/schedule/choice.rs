@@ -1,48 +1,22 @@
-//! Which algorithm a collective takes, by lengths, members and nodes.
+//! Which algorithm a collective takes, by lengths, members and nodes, unless one is forced.
 
 use super::blocks::Blocks;
+use super::forced::{CollAlgorithm, CollForced, CollKind};
 use super::peers::{NodeView, Subset};
 use super::plan::{
     AllgatherDesign, AllreduceDesign, BroadcastDesign, CollMember, CollPlan, Elements,
 };
 use super::step::{BufferSpan, CollBuffer};
+use super::threshold::CollThresholds;
 use crate::coll::row::CellRow;
 use core::ops::Range;
 
-/// From which length on, or up to which, an algorithm is the fastest. A length is that
-/// of the whole buffer of a member, in bytes, unless the name says `block`.
+/// How a job chooses algorithms: the same at all ranks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CollThresholds {
-    /// Where the members share memory, and each takes so many bytes of another one or less,
-    /// they go through rows.
-    pub published_max: usize,
-    /// Broadcasts of these lengths go through a chain where the members share memory; shorter
-    /// and longer ones through a tree.
-    pub broadcast_chain: Range<usize>,
-    /// Bytes of a piece in a chain.
-    pub broadcast_piece: usize,
-    /// Broadcasts from here on are spread by a tree and gathered by a ring.
-    pub broadcast_spread_from: usize,
-    /// The same for members without rows, which may be on several nodes.
-    pub broadcast_far_spread_from: usize,
-    /// Allreduces from here on halve.
-    pub allreduce_halving_from: usize,
-    /// Allreduces from here on go in a ring, if the members are no power of two.
-    pub allreduce_uneven_ring_from: usize,
-    /// Allreduces from here on go in a ring.
-    pub allreduce_ring_from: usize,
-    /// Gathers and scatters of blocks up to this length go through a tree.
-    pub rooted_tree_block_max: usize,
-    /// Between nodes, gathers and scatters of blocks up to this length go first within the nodes.
-    pub rooted_nodes_block_max: usize,
-    /// Allgathers of blocks up to this length take log2 P rounds.
-    pub allgather_short_block_max: usize,
-    /// Alltoalls with blocks up to this length take log2 P rounds.
-    pub alltoall_short_block_max: usize,
-    /// Between nodes, alltoalls with blocks up to this length go through one leader of each.
-    pub alltoall_nodes_block_max: usize,
-    /// Reduce-scatters of blocks up to this length take log2 P rounds.
-    pub reduce_scatter_halving_block_max: usize,
+pub struct CollChoice {
+    near: CollThresholds,
+    far: CollThresholds,
+    forced: CollForced,
 }
 
 /// Where the root of a collective is.
@@ -66,41 +40,47 @@ struct Levels {
     is_leader: bool,
 }
 
-impl CollThresholds {
-    /// Thresholds for ranks of one node, measured with 3 to 16 ranks of one worker, each on a
-    /// core of its own, by forcing each algorithm at each length. Between nodes they were not
-    /// measured.
-    pub const DEFAULT: Self = Self {
-        published_max: 256,
-        broadcast_chain: 16 << 10..96 << 10,
-        broadcast_piece: 4 << 10,
-        broadcast_spread_from: 1 << 20,
-        broadcast_far_spread_from: 64 << 10,
-        allreduce_halving_from: 8 << 10,
-        allreduce_uneven_ring_from: 32 << 10,
-        allreduce_ring_from: 4 << 20,
-        rooted_tree_block_max: 1 << 10,
-        rooted_nodes_block_max: 16 << 10,
-        allgather_short_block_max: 128 << 10,
-        alltoall_short_block_max: 256,
-        alltoall_nodes_block_max: 256,
-        reduce_scatter_halving_block_max: 128 << 10,
-    };
+impl CollChoice {
+    /// Nothing is forced.
+    pub const DEFAULT: Self = Self::forcing(CollForced::NONE);
 
-    /// Groups of fewer members take a tree for every broadcast.
-    const CHAIN_MEMBERS_MIN: u32 = 5;
+    /// The measured thresholds, except for what is forced.
+    pub const fn forcing(forced: CollForced) -> Self {
+        Self { near: CollThresholds::NEAR, far: CollThresholds::FAR, forced }
+    }
+
+    /// The thresholds of members that share memory, or that do not.
+    const fn of(&self, of: CollMember) -> &CollThresholds {
+        if of.is_near { &self.near } else { &self.far }
+    }
+
+    const fn forced(&self, kind: CollKind, of: CollMember) -> Option<CollAlgorithm> {
+        self.forced.algorithm(kind, of.is_near)
+    }
+
+    /// The view of a member whose collective goes by nodes.
+    fn by_nodes(&self, kind: CollKind, view: Option<NodeView>) -> Option<NodeView> {
+        view.filter(|_| self.forced.goes_by_nodes(kind) != Some(false))
+    }
 
     /// Whether values of `bytes` bytes, of which a member takes up to `taken`, go through
     /// rows.
-    const fn publishes(&self, of: CollMember, bytes: usize, taken: usize) -> bool {
-        of.has_rows && bytes <= CellRow::VALUE_BYTES && taken <= self.published_max
+    const fn publishes(&self, kind: CollKind, of: CollMember, bytes: usize, taken: usize) -> bool {
+        if !of.has_rows || bytes > CellRow::VALUE_BYTES {
+            return false;
+        }
+        match self.forced(kind, of) {
+            None => taken <= self.of(of).published_max,
+            Some(algorithm) => matches!(algorithm, CollAlgorithm::Rows),
+        }
     }
 
     /// The plan of a barrier.
     pub fn barrier(&self, of: CollMember, view: Option<NodeView>) -> CollPlan {
         let mut plan = CollPlan::default();
+        let view = self.by_nodes(CollKind::Barrier, view);
         match view.map(|view| levels(of.me, view, None)) {
-            None if self.publishes(of, 0, 0) => plan.published_barrier(of),
+            None if self.publishes(CollKind::Barrier, of, 0, 0) => plan.published_barrier(of),
             None => plan.barrier(of),
             Some(Levels { inner, outer, is_leader, .. }) => {
                 plan.reduce_in_place(inner, 0, BufferSpan::EMPTY);
@@ -123,8 +103,11 @@ impl CollThresholds {
     ) -> CollPlan {
         let data = BufferSpan::first(CollBuffer::Output, len);
         let mut plan = CollPlan::default();
+        let view = self.by_nodes(CollKind::Broadcast, view);
         match view.map(|view| levels(of.me, view, Some(root))) {
-            None if self.publishes(of, len, len) => plan.published_broadcast(of, root.root, data),
+            None if self.publishes(CollKind::Broadcast, of, len, len) => {
+                plan.published_broadcast(of, root.root, data)
+            }
             None => plan.broadcast(of, root.root, data, self.broadcast_of(of, len)),
             Some(Levels { inner, head, outer, is_leader }) => {
                 if is_leader {
@@ -137,16 +120,22 @@ impl CollThresholds {
     }
 
     fn broadcast_of(&self, of: CollMember, len: usize) -> BroadcastDesign {
-        let spread_from = match of.has_rows {
-            true => self.broadcast_spread_from,
-            false => self.broadcast_far_spread_from,
-        };
-        if of.size < Self::CHAIN_MEMBERS_MIN {
+        let thresholds = self.of(of);
+        let chain = BroadcastDesign::Chain(thresholds.broadcast_piece);
+        match self.forced(CollKind::Broadcast, of) {
+            Some(CollAlgorithm::Tree) => return BroadcastDesign::Tree,
+            Some(CollAlgorithm::Chain) => return chain,
+            Some(CollAlgorithm::Spread) => return BroadcastDesign::Spread,
+            _ => {}
+        }
+        let pieces = len.div_ceil(thresholds.broadcast_piece);
+        let fills = pieces.saturating_mul(thresholds.broadcast_members_per_piece);
+        if of.size <= thresholds.broadcast_tree_members_max {
             BroadcastDesign::Tree
-        } else if len >= spread_from {
+        } else if thresholds.broadcast_chain.contains(&len) && fills >= of.size as usize {
+            chain
+        } else if len >= thresholds.broadcast_spread_from {
             BroadcastDesign::Spread
-        } else if of.has_rows && self.broadcast_chain.contains(&len) {
-            BroadcastDesign::Chain(self.broadcast_piece)
         } else {
             BroadcastDesign::Tree
         }
@@ -161,12 +150,13 @@ impl CollThresholds {
         elements: Elements,
     ) -> CollPlan {
         let mut plan = CollPlan::default();
-        if self.publishes(of, elements.total(), elements.total()) {
+        if self.publishes(CollKind::Reduce, of, elements.total(), elements.total()) {
             let from = if of.me == root.root { 0..of.size } else { 0..0 };
             plan.published_reduce(of, elements, from);
             return plan;
         }
-        match view.filter(|_| elements.commutes).map(|view| levels(of.me, view, Some(root))) {
+        let view = self.by_nodes(CollKind::Reduce, view).filter(|_| elements.commutes);
+        match view.map(|view| levels(of.me, view, Some(root))) {
             None => plan.reduce(of, root.root, elements),
             Some(Levels { inner, head, outer, is_leader }) => {
                 let input = BufferSpan::first(CollBuffer::Input, elements.total());
@@ -194,12 +184,14 @@ impl CollThresholds {
         let mut plan = CollPlan::default();
         let input = BufferSpan::first(CollBuffer::Input, elements.total());
         let data = BufferSpan::first(CollBuffer::Output, elements.total());
-        if self.publishes(of, elements.total(), elements.total()) {
+        if self.publishes(CollKind::Allreduce, of, elements.total(), elements.total()) {
             plan.published_reduce(of, elements, 0..of.size);
             return plan;
         }
         plan.copy(input, data);
-        let view = view.filter(|view| elements.commutes || view.is_ordered);
+        let view = self
+            .by_nodes(CollKind::Allreduce, view)
+            .filter(|view| elements.commutes || view.is_ordered);
         match view.map(|view| levels(of.me, view, None)) {
             None => plan.allreduce_in_place(of, data, elements, self.allreduce_of(of, elements)),
             Some(Levels { inner, outer, is_leader, .. }) => {
@@ -216,23 +208,26 @@ impl CollThresholds {
 
     fn allreduce_of(&self, of: CollMember, elements: Elements) -> AllreduceDesign {
         let (len, is_divided) = (elements.total(), elements.count >= of.size as usize);
+        let thresholds = self.of(of);
         let ring_from = match of.size.is_power_of_two() {
-            true => self.allreduce_ring_from,
-            false => self.allreduce_uneven_ring_from,
+            true => thresholds.allreduce_ring_from,
+            false => thresholds.allreduce_uneven_ring_from,
         };
-        if !elements.commutes || !is_divided || len < self.allreduce_halving_from {
-            AllreduceDesign::Doubling
-        } else if len < ring_from {
-            AllreduceDesign::Halving
-        } else {
-            AllreduceDesign::Ring
+        match self.forced(CollKind::Allreduce, of) {
+            _ if !elements.commutes || !is_divided => AllreduceDesign::Doubling,
+            Some(CollAlgorithm::Doubling) => AllreduceDesign::Doubling,
+            Some(CollAlgorithm::Halving) => AllreduceDesign::Halving,
+            Some(CollAlgorithm::Ring) => AllreduceDesign::Ring,
+            _ if len < thresholds.allreduce_halving_from => AllreduceDesign::Doubling,
+            _ if len < ring_from => AllreduceDesign::Halving,
+            _ => AllreduceDesign::Ring,
         }
     }
 
     /// The plan of a scan.
     pub fn scan(&self, of: CollMember, elements: Elements, exclusive: bool) -> CollPlan {
         let mut plan = CollPlan::default();
-        if self.publishes(of, elements.total(), elements.total()) {
+        if self.publishes(CollKind::Scan, of, elements.total(), elements.total()) {
             plan.published_reduce(of, elements, 0..of.me + u32::from(!exclusive));
         } else {
             plan.scan(of, elements, exclusive);
@@ -250,19 +245,26 @@ impl CollThresholds {
         in_place: bool,
     ) -> CollPlan {
         let (root, blocks) = (at.root, Blocks::Even { bytes });
+        let (kind, thresholds) = (CollKind::Rooted, self.of(of));
+        let takes_tree = match self.forced(kind, of) {
+            Some(CollAlgorithm::Tree) => true,
+            Some(CollAlgorithm::Flat) => false,
+            _ => bytes <= thresholds.rooted_tree_block_max,
+        };
+        let goes_by_nodes = self.forced.goes_by_nodes(kind);
         let mut plan = CollPlan::default();
-        if is_scatter && self.publishes(of, bytes.saturating_mul(of.size as usize), bytes) {
+        if is_scatter && self.publishes(kind, of, bytes.saturating_mul(of.size as usize), bytes) {
             plan.published_scatter(of, root, bytes, in_place);
-        } else if !is_scatter && self.publishes(of, bytes, bytes) {
+        } else if !is_scatter && self.publishes(kind, of, bytes, bytes) {
             let own = BufferSpan::first(CollBuffer::Input, bytes);
             let except = in_place.then_some(root);
             plan.published_gather(of, own, blocks, (of.me == root, except));
-        } else if bytes <= self.rooted_nodes_block_max
+        } else if goes_by_nodes.unwrap_or(bytes <= thresholds.rooted_nodes_block_max)
             && !in_place
             && let Some((view, bytes)) = in_order(of, blocks)
         {
             rooted_by_nodes(&mut plan, of, view, at, (bytes, is_scatter));
-        } else if bytes <= self.rooted_tree_block_max {
+        } else if takes_tree {
             plan.rooted_tree(of, root, bytes, is_scatter, in_place);
         } else {
             plan.rooted_flat(of, root, blocks, bytes, is_scatter, in_place);
@@ -281,34 +283,28 @@ impl CollThresholds {
         blocks: Blocks,
     ) -> CollPlan {
         let is_even = matches!(blocks, Blocks::Even { .. });
-        let is_long = total / of.size as usize > self.allgather_short_block_max;
-        let design = if is_long {
-            AllgatherDesign::Ring
-        } else if of.size.is_power_of_two() && is_even {
-            AllgatherDesign::Doubling
-        } else {
-            AllgatherDesign::Bruck
-        };
+        let kind = CollKind::Allgather;
+        let design = self.allgather_of(of, total, is_even);
         let mut plan = CollPlan::default();
         // The result of all is as long, so all choose the same.
         let is_short = match blocks {
-            Blocks::Even { bytes } => self.publishes(of, bytes, bytes),
-            _ => self.publishes(of, total, total),
+            Blocks::Even { bytes } => self.publishes(kind, of, bytes, bytes),
+            _ => self.publishes(kind, of, total, total),
         };
         if is_short {
             plan.published_gather(of, own, blocks, (true, None));
             return plan;
         }
-        if let Some((view, bytes)) = in_order(of, blocks)
+        if self.forced.goes_by_nodes(kind) != Some(false)
+            && let Some((view, bytes)) = in_order(of, blocks)
             && own == BufferSpan::first(CollBuffer::Input, bytes)
         {
             let Levels { inner, outer, is_leader, .. } = levels(of.me, view, None);
             let here = blocks_of_node(of, view, bytes);
             let all = BufferSpan::first(CollBuffer::Output, total);
-            plan.gather_at(inner, 0, here, bytes);
+            plan.within_node(inner, 0, (here, bytes), false);
             if is_leader {
-                let is_long = total / outer.size as usize > self.allgather_short_block_max;
-                let design = if is_long { AllgatherDesign::Ring } else { AllgatherDesign::Bruck };
+                let design = self.allgather_of(outer, total, false);
                 let blocks = Blocks::Nodes { bytes, size: of.size };
                 plan.allgather(outer, here, here.at, total, blocks, design);
             }
@@ -319,12 +315,32 @@ impl CollThresholds {
         plan
     }
 
+    fn allgather_of(&self, of: CollMember, total: usize, is_even: bool) -> AllgatherDesign {
+        let is_long = total / of.size as usize > self.of(of).allgather_short_block_max;
+        let doubles = of.size.is_power_of_two() && is_even;
+        match self.forced(CollKind::Allgather, of) {
+            Some(CollAlgorithm::Ring) => AllgatherDesign::Ring,
+            Some(CollAlgorithm::Bruck) => AllgatherDesign::Bruck,
+            Some(CollAlgorithm::Doubling) if doubles => AllgatherDesign::Doubling,
+            _ if is_long => AllgatherDesign::Ring,
+            _ if doubles => AllgatherDesign::Doubling,
+            _ => AllgatherDesign::Bruck,
+        }
+    }
+
     /// The plan of an alltoall with blocks of one length.
     pub fn alltoall(&self, of: CollMember, bytes: usize) -> CollPlan {
+        let (kind, thresholds) = (CollKind::Alltoall, self.of(of));
+        let is_short = match self.forced(kind, of) {
+            Some(CollAlgorithm::Bruck) => true,
+            Some(CollAlgorithm::Pairwise) => false,
+            _ => bytes <= thresholds.alltoall_short_block_max,
+        };
+        let goes_by_nodes = self.forced.goes_by_nodes(kind);
         let mut plan = CollPlan::default();
-        if self.publishes(of, bytes.saturating_mul(of.size as usize), bytes) {
+        if self.publishes(kind, of, bytes.saturating_mul(of.size as usize), bytes) {
             plan.published_alltoall(of, bytes);
-        } else if bytes <= self.alltoall_nodes_block_max
+        } else if goes_by_nodes.unwrap_or(bytes <= thresholds.alltoall_nodes_block_max)
             && let Some((view, _)) = in_order(of, Blocks::Even { bytes })
         {
             let Levels { inner, outer, is_leader, .. } = levels(of.me, view, None);
@@ -333,12 +349,12 @@ impl CollThresholds {
                 true => plan.reserve(view.neighbours as usize * whole),
                 false => BufferSpan::EMPTY,
             };
-            plan.gather_at(inner, 0, data, whole);
+            plan.within_node(inner, 0, (data, whole), false);
             if is_leader {
                 plan.alltoall_nodes((outer, view.neighbours, of.size), data, bytes);
             }
-            plan.scatter_from(inner, 0, data, whole);
-        } else if bytes <= self.alltoall_short_block_max && of.size > 2 {
+            plan.within_node(inner, 0, (data, whole), true);
+        } else if is_short && of.size > 2 {
             plan.alltoall_short(of, bytes);
         } else {
             let blocks = Blocks::Even { bytes };
@@ -357,14 +373,21 @@ impl CollThresholds {
         own: Range<usize>,
     ) -> CollPlan {
         let block = elements.total() / of.size as usize;
-        let is_short = block <= self.reduce_scatter_halving_block_max;
+        let kind = CollKind::ReduceScatter;
+        let is_short = match self.forced(kind, of) {
+            Some(CollAlgorithm::Halving) => true,
+            Some(CollAlgorithm::Pairwise) => false,
+            _ => block <= self.of(of).reduce_scatter_halving_block_max,
+        };
         let halve = is_short && elements.commutes && of.size.is_power_of_two();
         let mut plan = CollPlan::default();
-        if self.publishes(of, elements.total(), block) {
+        if self.publishes(kind, of, elements.total(), block) {
             plan.published_reduce_scatter(of, elements, own);
             return plan;
         }
-        if let Some((view, bytes)) = in_order(of, blocks) {
+        if self.forced.goes_by_nodes(kind) != Some(false)
+            && let Some((view, bytes)) = in_order(of, blocks)
+        {
             let Levels { inner, outer, is_leader, .. } = levels(of.me, view, None);
             let input = BufferSpan::first(CollBuffer::Input, elements.total());
             let (sum, here) = (plan.reserve(input.len), blocks_of_node(of, view, bytes));
@@ -374,7 +397,7 @@ impl CollThresholds {
                 let blocks = Blocks::Nodes { bytes, size: of.size };
                 plan.reduce_scatter_pairwise(outer, sum, blocks, here);
             }
-            plan.scatter_from(inner, 0, here, bytes);
+            plan.within_node(inner, 0, (here, bytes), true);
             return plan;
         }
         plan.reduce_scatter(of, elements, blocks, own, halve);
@@ -401,14 +424,14 @@ fn rooted_by_nodes(
         false => BufferSpan::EMPTY,
     };
     if !is_scatter {
-        plan.gather_at(inner, head, here, bytes);
+        plan.within_node(inner, head, (here, bytes), is_scatter);
     }
     if is_leader {
         let blocks = Blocks::Nodes { bytes, size: of.size };
         plan.rooted_nodes(outer, root.node, (blocks, all), here, is_scatter);
     }
     if is_scatter {
-        plan.scatter_from(inner, head, here, bytes);
+        plan.within_node(inner, head, (here, bytes), is_scatter);
     }
 }
 
@@ -435,9 +458,47 @@ fn levels(me: u32, view: NodeView, root: Option<RootView>) -> Levels {
     let (at_node, as_leader) = root.map_or((u32::MAX, 0), |root| (root.node, root.root));
     let leaders = Subset::Leaders { node: at_node, as_leader };
     Levels {
-        inner: CollMember { subset: Subset::Neighbours, ..CollMember::of_all(place, neighbours) },
+        inner: CollMember {
+            subset: Subset::Neighbours,
+            is_near: true,
+            ..CollMember::of_all(place, neighbours)
+        },
         head,
         outer: CollMember { subset: leaders, ..CollMember::of_all(node, nodes) },
         is_leader: here.map_or(place == 0, |root| root.root == me),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The design of a broadcast of so many KiB.
+    fn broadcast(size: u32, is_near: bool, kib: usize) -> BroadcastDesign {
+        let of = CollMember { is_near, ..CollMember::of_all(0, size) };
+        CollChoice::DEFAULT.broadcast_of(of, kib << 10)
+    }
+
+    #[test]
+    fn a_chain_between_nodes_has_pieces_for_its_members() {
+        let chain = BroadcastDesign::Chain(32 << 10);
+        for (size, kib, design) in [
+            (2, 4096, BroadcastDesign::Tree),
+            (4, 63, BroadcastDesign::Tree),
+            (4, 64, chain),
+            (8, 64, BroadcastDesign::Spread),
+            (8, 128, chain),
+            (1000, 4096, BroadcastDesign::Spread),
+        ] {
+            assert_eq!(broadcast(size, false, kib), design, "{size} members, {kib} KiB");
+        }
+    }
+
+    #[test]
+    fn a_chain_on_a_node_is_for_some_lengths() {
+        let chain = BroadcastDesign::Chain(4 << 10);
+        assert_eq!([15, 16].map(|kib| broadcast(8, true, kib)), [BroadcastDesign::Tree, chain]);
+        assert_eq!(broadcast(4, true, 16), BroadcastDesign::Tree);
+        assert_eq!(broadcast(8, true, 2048), BroadcastDesign::Spread);
     }
 }

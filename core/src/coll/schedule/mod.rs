@@ -41,12 +41,17 @@ mod interleave;
 mod published;
 mod algorithm;
 mod plan;
+mod node_stages;
+mod row_stages;
 mod collective;
+mod threshold;
+mod forced;
 mod choice;
 
 pub use blocks::{Block, Blocks, CollTables};
-pub use choice::{CollThresholds, RootView};
+pub use choice::{CollChoice, RootView};
 pub use collective::Collective;
+pub use forced::{CollForced, CollKind, UnknownWord};
 pub use peers::{NodeView, Subset};
 pub use plan::{
     AllgatherDesign, AllreduceDesign, BroadcastDesign, CollMember, CollPlan, Elements,
@@ -54,3 +59,4 @@ pub use plan::{
 };
 pub use published::Published;
 pub use step::{BufferSpan, CollBuffer, CollStep, CombineOrder};
+pub use threshold::CollThresholds;

@@ -8,10 +8,9 @@ use super::alltoall::{BruckExchange, PairwiseExchange};
 use super::barrier::Dissemination;
 use super::blocks::{Blocks, CollTables};
 use super::broadcast::{ChainBroadcast, TreeBroadcast, TreeSpread};
-use super::interleave::Interleave;
 use super::peers::{Binomial, NodeView, PeerMap, Subset, minus};
 use super::prefix::PrefixScan;
-use super::published::{Published, ValuePart, ValueUse};
+use super::published::Published;
 use super::reduction::{Doubling, Halving, Pairing, PairwiseReduce, RingReduce, TreeReduce};
 use super::rooted::{RootedFlat, RootedTree};
 use super::step::{BufferSpan, CollBuffer, CollStep};
@@ -38,7 +37,9 @@ pub struct CollMember {
     pub size: u32,
     /// How the numbers become places in the group.
     pub subset: Subset,
-    /// The members share memory, and have rows in it for short values.
+    /// The members share memory.
+    pub is_near: bool,
+    /// The members have rows in shared memory for short values.
     pub has_rows: bool,
     /// How the members lie on nodes, if a collective should take stages.
     pub view: Option<NodeView>,
@@ -96,10 +97,10 @@ struct Stage {
 impl CollMember {
     /// A member of the whole group.
     pub const fn of_all(me: u32, size: u32) -> Self {
-        Self { me, size, subset: Subset::All, has_rows: false, view: None }
+        Self { me, size, subset: Subset::All, is_near: false, has_rows: false, view: None }
     }
 
-    const fn peers(&self, root: u32) -> PeerMap {
+    pub(super) const fn peers(&self, root: u32) -> PeerMap {
         PeerMap::new(self.size, root, self.subset)
     }
 
@@ -169,7 +170,7 @@ impl CollPlan {
         })
     }
 
-    fn then(&mut self, algorithm: Algorithm, peers: PeerMap) -> &mut Self {
+    pub(super) fn then(&mut self, algorithm: Algorithm, peers: PeerMap) -> &mut Self {
         if algorithm.rounds() > 0 {
             let pushed = self.stages.push(Stage { algorithm, peers });
             debug_assert!(pushed.is_ok(), "a plan has at most {STAGES_MAX} stages");
@@ -425,172 +426,6 @@ impl CollPlan {
         let (temp, high) = (self.reserve(result.len), self.reserve(result.len));
         let pairwise = PairwiseReduce { me, size, input, blocks, result, temp, high };
         self.then(Algorithm::PairwiseReduce(pairwise), of.peers(0))
-    }
-
-    /// Gathers the inputs of all members, `bytes` bytes of each, to the bytes `at` of the root.
-    pub(super) fn gather_at(
-        &mut self,
-        of: CollMember,
-        root: u32,
-        at: BufferSpan,
-        bytes: usize,
-    ) -> &mut Self {
-        self.rooted_at(of, root, (Blocks::Even { bytes }, at), (bytes, None), false)
-    }
-
-    /// Scatters the bytes `at` of the root, `bytes` bytes to each output.
-    pub(super) fn scatter_from(
-        &mut self,
-        of: CollMember,
-        root: u32,
-        at: BufferSpan,
-        bytes: usize,
-    ) -> &mut Self {
-        self.rooted_at(of, root, (Blocks::Even { bytes }, at), (bytes, None), true)
-    }
-
-    /// Gathers the bytes `own` of each leader in the bytes `at` of the root, or scatters those;
-    /// the bytes of the root are in their place.
-    pub(super) fn rooted_nodes(
-        &mut self,
-        of: CollMember,
-        root: u32,
-        (blocks, at): (Blocks, BufferSpan),
-        own: BufferSpan,
-        is_scatter: bool,
-    ) -> &mut Self {
-        self.rooted_at(of, root, (blocks, at), (own.len, Some(own)), is_scatter)
-    }
-
-    fn rooted_at(
-        &mut self,
-        of: CollMember,
-        root: u32,
-        (blocks, at): (Blocks, BufferSpan),
-        (own_bytes, own): (usize, Option<BufferSpan>),
-        is_scatter: bool,
-    ) -> &mut Self {
-        let (CollMember { me, size, .. }, at, in_place) = (of, Some(at), own.is_some());
-        let flat = RootedFlat { me, root, size, blocks, own_bytes, is_scatter, in_place, at, own };
-        self.then(Algorithm::RootedFlat(flat), of.peers(0))
-    }
-
-    /// Exchanges at the leader of a node the blocks of `bytes` bytes that its neighbours have sent,
-    /// in `data`, for those that they receive, in the order of the members.
-    pub(super) fn alltoall_nodes(
-        &mut self,
-        (leaders, neighbours, size): (CollMember, u32, u32),
-        data: BufferSpan,
-        bytes: usize,
-    ) -> &mut Self {
-        let (from, into) = (self.reserve(data.len), self.reserve(data.len));
-        let blocks = Blocks::Nodes { bytes: bytes * neighbours as usize, size };
-        let (me, nodes, sent, received) = (leaders.me, leaders.size, blocks, blocks);
-        let pack =
-            Interleave { size, neighbours, nodes, bytes, from: data, to: from, is_pack: true };
-        let unpack = Interleave { from: into, to: data, is_pack: false, ..pack };
-        let exchange = PairwiseExchange { me, size: nodes, sent, received, from, into };
-        self.then(Algorithm::Interleave(pack), leaders.peers(0))
-            .then(Algorithm::PairwiseExchange(exchange), leaders.peers(0))
-            .then(Algorithm::Interleave(unpack), leaders.peers(0))
-    }
-}
-
-/// Short values, through the rows of the group.
-impl CollPlan {
-    fn published(&mut self, published: Published) -> &mut Self {
-        self.then(Algorithm::Published(published), PeerMap::new(published.size, 0, Subset::All))
-    }
-
-    /// Waits for all members.
-    pub(super) fn published_barrier(&mut self, of: CollMember) -> &mut Self {
-        let sent = Some(BufferSpan::EMPTY);
-        self.published(Published::new(of.size, sent, 0..of.size))
-    }
-
-    /// Brings the bytes `data` of the root to all.
-    pub(super) fn published_broadcast(
-        &mut self,
-        of: CollMember,
-        root: u32,
-        data: BufferSpan,
-    ) -> &mut Self {
-        self.published(match of.me == root {
-            true => Published::new(of.size, Some(data), root..root),
-            false => {
-                let into = ValueUse::Copy(data);
-                Published { into, ..Published::new(of.size, None, root..root + 1) }
-            }
-        })
-    }
-
-    /// Combines the inputs of these members to the output.
-    pub(super) fn published_reduce(
-        &mut self,
-        of: CollMember,
-        elements: Elements,
-        from: Range<u32>,
-    ) -> &mut Self {
-        let input = BufferSpan::first(CollBuffer::Input, elements.total());
-        let output = BufferSpan::first(CollBuffer::Output, elements.total());
-        let into = ValueUse::Combine(output);
-        self.published(Published { into, ..Published::new(of.size, Some(input), from) })
-    }
-
-    /// Combines the bytes `own` of the inputs to the output.
-    pub(super) fn published_reduce_scatter(
-        &mut self,
-        of: CollMember,
-        elements: Elements,
-        own: Range<usize>,
-    ) -> &mut Self {
-        let input = BufferSpan::first(CollBuffer::Input, elements.total());
-        let output = BufferSpan::first(CollBuffer::Output, own.len());
-        let part = ValuePart::From { at: own.start, of: input.len };
-        let into = ValueUse::Combine(output);
-        let all = Published::new(of.size, Some(input), 0..of.size);
-        self.published(Published { part, into, ..all })
-    }
-
-    /// Brings the block `own` of each member to those that take them all.
-    pub(super) fn published_gather(
-        &mut self,
-        of: CollMember,
-        own: BufferSpan,
-        blocks: Blocks,
-        (takes, except): (bool, Option<u32>),
-    ) -> &mut Self {
-        let from = if takes { 0..of.size } else { 0..0 };
-        let sent = if except == Some(of.me) { BufferSpan::EMPTY } else { own };
-        let into = ValueUse::Block(blocks);
-        self.published(Published { into, except, ..Published::new(of.size, Some(sent), from) })
-    }
-
-    /// Brings a block of `bytes` bytes of the root to each member.
-    pub(super) fn published_scatter(
-        &mut self,
-        of: CollMember,
-        root: u32,
-        bytes: usize,
-        in_place: bool,
-    ) -> &mut Self {
-        let all = bytes * of.size as usize;
-        let sent = BufferSpan::first(CollBuffer::Input, all);
-        let except = (of.me == root && in_place).then_some(root);
-        let sent = (of.me == root).then_some(sent);
-        let part = ValuePart::From { at: of.me as usize * bytes, of: all };
-        let into = ValueUse::Copy(BufferSpan::first(CollBuffer::Output, bytes));
-        let one = Published::new(of.size, sent, root..root + 1);
-        self.published(Published { part, into, except, ..one })
-    }
-
-    /// Exchanges blocks of `bytes` bytes of all members with all.
-    pub(super) fn published_alltoall(&mut self, of: CollMember, bytes: usize) -> &mut Self {
-        let all = bytes * of.size as usize;
-        let sent = Some(BufferSpan::first(CollBuffer::Input, all));
-        let part = ValuePart::From { at: of.me as usize * bytes, of: all };
-        let into = ValueUse::Block(Blocks::Even { bytes });
-        self.published(Published { part, into, ..Published::new(of.size, sent, 0..of.size) })
     }
 }
 

@@ -103,6 +103,45 @@ fn grants_are_bounded() {
     assert_eq!(filled(OF_THREE, Some(0)), (0, 0));
 }
 
+/// With all room granted the machine tells its caller that a receive may wait for a message
+/// behind the others; once it has more room, the request that is still open gets more.
+#[test]
+fn a_machine_without_room_says_so_and_grants_when_it_is_widened() {
+    let mut one = One::new(MatchingDesign::TwoCopy);
+    one.wire.starved[1] = true;
+    for messages in 1..=20 {
+        one.comes_inline(1, 7, 8);
+        one.wire.starved[1] = true;
+        one.look(1);
+        assert!(!one.machine.is_cramped(), "{messages}: no receive waits");
+    }
+    one.post(Some(1), Some(9), apart(64, 8));
+    while one.machine.spare > 0 {
+        one.wire.starved[1] = true;
+        one.look(1);
+    }
+    while one.machine.spare == 0 && !one.machine.is_cramped() {
+        one.comes_inline(1, 7, 8);
+        one.wire.starved[1] = true;
+        one.look(1);
+    }
+    let (places, granted) = (one.machine.places(), one.peer(1).granted);
+    assert_eq!(places, OF_THREE.unexpected());
+    let refused = one.machine.widen(8);
+    assert_eq!(refused, Err(SetupError::Tables { entries: places, needed: places + 8 }));
+    assert!(one.machine.is_cramped());
+    one.grow(OF_THREE, places + 8);
+    one.machine.widen(8).unwrap();
+    assert!(!one.machine.is_cramped() && one.machine.places() == places + 8);
+    one.look(1);
+    assert_eq!((one.peer(1).granted, one.machine.spare), (granted, 8), "no request is open");
+    one.wire.starved[1] = true;
+    one.look(1);
+    assert_eq!((one.peer(1).granted, one.machine.spare), (granted + 4, 4));
+    // A peer that is admitted does not get these places.
+    assert_eq!(one.machine.admit(), None);
+}
+
 /// A probe lets one grant through, and no more until the next probe.
 #[test]
 fn a_probe_grants_once() {

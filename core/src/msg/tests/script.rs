@@ -62,19 +62,23 @@ pub(super) struct One {
 /// Rank 0 and two other ranks.
 pub(super) const OF_THREE: MessageShape = MessageShape { peers: 3, ..SHAPE };
 
+fn tables(shape: MessageShape, requests: usize, unexpected: usize) -> MessageTables<'static> {
+    MessageTables {
+        peers: Vec::leak(vec![MessagePeer::EMPTY; shape.peers as usize]),
+        requests: Vec::leak(vec![RequestEntry::EMPTY; requests]),
+        unexpected: Vec::leak(vec![UnexpectedMessage::EMPTY; unexpected]),
+        log: Vec::leak(vec![LoggedMessage::EMPTY; shape.log()]),
+        mirror: Vec::leak(vec![MirroredOffer::EMPTY; shape.mirrored()]),
+    }
+}
+
 impl One {
     pub(super) fn new(design: MatchingDesign) -> Self {
         Self::with(design, OF_THREE, REQUESTS)
     }
 
     pub(super) fn with(design: MatchingDesign, shape: MessageShape, requests: usize) -> Self {
-        let tables = MessageTables {
-            peers: Vec::leak(vec![MessagePeer::EMPTY; shape.peers as usize]),
-            requests: Vec::leak(vec![RequestEntry::EMPTY; requests]),
-            unexpected: Vec::leak(vec![UnexpectedMessage::EMPTY; shape.unexpected()]),
-            log: Vec::leak(vec![LoggedMessage::EMPTY; shape.log()]),
-            mirror: Vec::leak(vec![MirroredOffer::EMPTY; shape.mirrored()]),
-        };
+        let tables = tables(shape, requests, shape.unexpected());
         let machine =
             MessageMachine::new(LocalRank(0), shape, design, Thresholds::DEFAULT, tables).unwrap();
         let peers = shape.peers as usize;
@@ -93,6 +97,12 @@ impl One {
             did: Vec::new(),
         };
         Self { machine, wire }
+    }
+
+    /// Makes the machine's tables longer, for that shape and so many unexpected messages.
+    pub(super) fn grow(&mut self, shape: MessageShape, unexpected: usize) {
+        let requests = self.machine.requests();
+        self.machine.grow(tables(shape, requests, unexpected)).unwrap();
     }
 
     pub(super) fn thresholds(&mut self, peer: usize) -> &mut Thresholds {

@@ -165,6 +165,8 @@ fn a_request_reports_its_rank_and_tag() {
     assert_eq!(one.machine.about(exact), (Some(PeerIndex(1)), Some(7)));
     assert_eq!(one.machine.about(any), (None, None));
     assert_eq!(one.machine.about(sent), (Some(PeerIndex(1)), Some(9)));
+    let kinds = [exact, sent].map(|request| one.machine.kind_of(request).map(|kind| kind.1));
+    assert_eq!(kinds, [Some(true), Some(false)]);
     assert!(!one.machine.is_lost(PeerIndex(1)) && !one.machine.is_lost(PeerIndex(2)));
     one.lose(1);
     assert!(one.machine.is_lost(PeerIndex(1)) && !one.machine.is_lost(PeerIndex(0)));

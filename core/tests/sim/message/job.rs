@@ -78,6 +78,8 @@ struct Open {
 
 struct Player<'m> {
     machine: MessageMachine<'m>,
+    /// Longer tables, the longest first.
+    further: Vec<MessageTables<'m>>,
     open: Vec<Open>,
     /// The jobs, and whether each has claimed a part of a copy that both sides make.
     jobs: Vec<(CopyJob, bool)>,
@@ -116,6 +118,7 @@ impl<'m> Game<'m> {
         plan: Plan,
         shape: MessageShape,
         rooms: &'m mut [Room],
+        further: &'m mut [Vec<Room>],
         boards: &'m [Board<'m>],
         post: Post<'m>,
         mut seeded: Seeded,
@@ -142,7 +145,8 @@ impl<'m> Game<'m> {
         let alone_from = if plan.far { 0 } else { drawn(&[0, 900, u32::MAX]) };
         let halves_from = drawn(&[0, 300, u32::MAX]);
         let thresholds = Thresholds { alone_from, halves_from, ..thresholds };
-        let players = rooms.iter_mut().enumerate().map(|(rank, room)| Player {
+        let rooms = rooms.iter_mut().zip(further).enumerate();
+        let players = rooms.map(|(rank, (room, further))| Player {
             machine: MessageMachine::new(
                 LocalRank(rank as u32),
                 shape,
@@ -151,6 +155,7 @@ impl<'m> Game<'m> {
                 room.tables(),
             )
             .unwrap(),
+            further: further.iter_mut().map(Room::tables).collect(),
             open: Vec::new(),
             jobs: Vec::new(),
             is_asleep: false,

@@ -44,6 +44,7 @@ fn run(seed: u64, plan: Plan) {
     };
     let requests = if plan.tight { 40 } else { 64 };
     let mut rooms: Vec<Room> = (0..shape.peers).map(|_| Room::new(shape, requests)).collect();
+    let mut further: Vec<_> = rooms.iter().map(|_| Room::further(shape, requests)).collect();
     let mut wall = Wall::new(shape, requests);
     let boards = wall.boards();
     let steps = if plan.tight { 800 } else { 500 };
@@ -51,7 +52,7 @@ fn run(seed: u64, plan: Plan) {
     let mut lanes = lanes_of(&mut bags, &shape);
     let mut ends = ends_of(&mut lanes, &shape);
     let post = Post::new(&mut ends, shape, plan, &mut seeded);
-    Game::new(plan, shape, &mut rooms, &boards, post, seeded).play(steps);
+    Game::new(plan, shape, &mut rooms, &mut further, &boards, post, seeded).play(steps);
 }
 
 #[test]
@@ -189,6 +190,7 @@ fn planted_defects_are_caught() {
         ("board_exact_first", board),
         ("board_withdraws_claimed", board),
         ("msg_nothing_granted", tight),
+        ("msg_cramp_unnoticed", tight),
     ]);
 }
 

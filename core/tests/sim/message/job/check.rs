@@ -1,8 +1,8 @@
 //! The conditions at the end, when nothing moves any more.
 
-use super::{Game, Posted, Sent, USED, What};
+use super::{Game, USED, What};
 use tsumugi_core::mem::PeerIndex;
-use tsumugi_core::msg::{MatchingDesign, Pattern};
+use tsumugi_core::msg::Pattern;
 
 impl Game<'_> {
     /// Delivers everything until nothing moves any more, every rank has announced what it waits
@@ -98,43 +98,12 @@ impl Game<'_> {
             }
             for left in self.undelivered().filter(|left| self.sent[*left].to == posted.by) {
                 let sent = &self.sent[left];
-                // The limit that the design states.
-                let is_excused = self.is_waiting(left) && self.is_out_of_sight(number, sent);
                 assert!(
-                    is_excused || !posted.pattern.takes(PeerIndex(sent.from as u32), sent.label),
+                    !posted.pattern.takes(PeerIndex(sent.from as u32), sent.label),
                     "message {left} and receive {number} never meet"
                 );
             }
         }
-    }
-
-    /// The limit that the design states: when nothing can be granted any more,
-    /// a receive is known to a message beyond the quota only by an offer.
-    fn is_out_of_sight(&self, number: usize, sent: &Sent) -> bool {
-        // Messages of a rank that has died can still be received, and occupy places.
-        let is_left = |other: &&Sent| {
-            other.to == sent.to && other.received_by.is_none() && !other.was_cancelled
-        };
-        let unmatched = self.sent.iter().filter(is_left).count();
-        if unmatched < 4 * self.net.shape.quota as usize {
-            return false;
-        }
-        if self.plan.design != MatchingDesign::Mirror {
-            return true;
-        }
-        let mine = |other: &&Posted| other.by == sent.to && other.outcome.is_none();
-        let source = Some(PeerIndex(sent.from as u32));
-        let of_source = |other: &&Posted| mine(other) && other.pattern.source == source;
-        self.posted.iter().filter(of_source).count() > self.net.shape.mirror as usize
-            || self.posted[..=number].iter().filter(mine).any(|other| {
-                other.pattern.source.is_none() && other.pattern.context == sent.label.context
-            })
-    }
-
-    fn is_waiting(&self, number: usize) -> bool {
-        let from = &self.players[self.sent[number].from];
-        let mut open = from.open.iter();
-        open.any(|open| matches!(open.what, What::Send(sent) if sent == number))
     }
 
     fn check_order(&self) {

@@ -26,10 +26,21 @@ pub struct Wall {
 
 impl Room {
     pub fn new(shape: MessageShape, requests: usize) -> Self {
+        Self::with(shape, requests, shape.unexpected())
+    }
+
+    /// Rooms for the tables to come, each with more places for unexpected messages. A game sends
+    /// fewer messages than the last one takes.
+    pub fn further(shape: MessageShape, requests: usize) -> Vec<Self> {
+        let longer = |more| Self::with(shape, requests, shape.unexpected() + more);
+        [512, 128, 32, 8].map(longer).into()
+    }
+
+    fn with(shape: MessageShape, requests: usize, unexpected: usize) -> Self {
         Self {
             peers: vec![MessagePeer::EMPTY; shape.peers as usize],
             requests: vec![RequestEntry::EMPTY; requests],
-            unexpected: vec![UnexpectedMessage::EMPTY; shape.unexpected()],
+            unexpected: vec![UnexpectedMessage::EMPTY; unexpected],
             log: vec![LoggedMessage::EMPTY; shape.log()],
             mirror: vec![MirroredOffer::EMPTY; shape.mirrored()],
         }

@@ -1,6 +1,6 @@
 //! The progress of a rank, and the ends of its requests.
 
-use super::{FRESH, Game, Posted, What};
+use super::{FRESH, Game, Player, Posted, What};
 use tsumugi_core::mem::PeerIndex;
 use tsumugi_core::msg::*;
 
@@ -33,7 +33,8 @@ impl Game<'_> {
             2 if self.players[rank].jobs.is_empty() => {
                 let (machine, mut wire) = self.machine(rank);
                 // Ends that are not watched are polled.
-                let has_moved = machine.rest(&mut wire) | self.collect(rank);
+                let has_rested = machine.rest(&mut wire);
+                let has_moved = has_rested | self.widen(rank) | self.collect(rank);
                 let waits = self.net.carry(rank);
                 if !has_moved && !waits && !self.net.has_mail(rank) {
                     self.players[rank].is_asleep = true;
@@ -50,7 +51,20 @@ impl Game<'_> {
             self.players[rank].jobs.push((job, false));
             has_moved = true;
         }
-        has_moved | self.collect(rank)
+        has_moved | self.widen(rank) | self.collect(rank)
+    }
+
+    /// Makes room for unexpected messages, as the caller of a machine must.
+    fn widen(&mut self, rank: usize) -> bool {
+        let Player { machine, further, .. } = &mut self.players[rank];
+        let is_cramped = machine.is_cramped();
+        if is_cramped {
+            let tables = further.pop().expect("a game has fewer messages");
+            let more = tables.unexpected.len() - machine.places();
+            machine.grow(tables).unwrap();
+            machine.widen(more as u32).unwrap();
+        }
+        is_cramped
     }
 
     fn run_job(&mut self, rank: usize) -> bool {

@@ -1,0 +1,79 @@
+//! The lengths at which collectives change their algorithm.
+
+use core::ops::Range;
+
+/// From which length on, or up to which, an algorithm is the fastest. A length is that
+/// of the whole buffer of a member, in bytes, unless the name says `block`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CollThresholds {
+    /// Members that have rows, and of which each takes so many bytes of another one or less,
+    /// go through them.
+    pub published_max: usize,
+    /// Broadcasts of these lengths go through a chain; shorter and longer ones through a tree.
+    pub broadcast_chain: Range<usize>,
+    /// Bytes of a piece in a chain.
+    pub broadcast_piece: usize,
+    /// A chain has a piece for each so many members, or more pieces: in one with fewer, most
+    /// members wait for the first piece.
+    pub broadcast_members_per_piece: usize,
+    /// Groups of so many members or fewer take a tree for every broadcast.
+    pub broadcast_tree_members_max: u32,
+    /// Broadcasts from here on are spread by a tree and gathered by a ring.
+    pub broadcast_spread_from: usize,
+    /// Allreduces from here on halve.
+    pub allreduce_halving_from: usize,
+    /// Allreduces from here on go in a ring, if the members are no power of two.
+    pub allreduce_uneven_ring_from: usize,
+    /// Allreduces from here on go in a ring.
+    pub allreduce_ring_from: usize,
+    /// Gathers and scatters of blocks up to this length go through a tree.
+    pub rooted_tree_block_max: usize,
+    /// Gathers and scatters of blocks up to this length go first within the nodes, if there are
+    /// several.
+    pub rooted_nodes_block_max: usize,
+    /// Allgathers of blocks up to this length take log2 P rounds.
+    pub allgather_short_block_max: usize,
+    /// Alltoalls with blocks up to this length take log2 P rounds.
+    pub alltoall_short_block_max: usize,
+    /// Alltoalls with blocks up to this length go through one leader of each node, if there are
+    /// several.
+    pub alltoall_nodes_block_max: usize,
+    /// Reduce-scatters of blocks up to this length take log2 P rounds.
+    pub reduce_scatter_halving_block_max: usize,
+}
+
+impl CollThresholds {
+    /// Among members that share memory. `docs/measuring.md` has the measurement, and that of
+    /// [`FAR`](Self::FAR).
+    pub const NEAR: Self = Self {
+        published_max: 256,
+        broadcast_chain: 16 << 10..96 << 10,
+        broadcast_piece: 4 << 10,
+        broadcast_members_per_piece: usize::MAX,
+        broadcast_tree_members_max: 4,
+        broadcast_spread_from: 1 << 20,
+        allreduce_halving_from: 8 << 10,
+        allreduce_uneven_ring_from: 32 << 10,
+        allreduce_ring_from: 4 << 20,
+        rooted_tree_block_max: 256,
+        rooted_nodes_block_max: 0,
+        allgather_short_block_max: 128 << 10,
+        alltoall_short_block_max: 256,
+        alltoall_nodes_block_max: 0,
+        reduce_scatter_halving_block_max: 128 << 10,
+    };
+
+    /// Among members on several nodes, and among leaders of nodes.
+    pub const FAR: Self = Self {
+        published_max: 0,
+        broadcast_chain: 64 << 10..usize::MAX,
+        broadcast_piece: 32 << 10,
+        broadcast_members_per_piece: 2,
+        broadcast_tree_members_max: 2,
+        broadcast_spread_from: 64 << 10,
+        allreduce_halving_from: 32 << 10,
+        rooted_nodes_block_max: 16 << 10,
+        alltoall_nodes_block_max: 256,
+        ..Self::NEAR
+    };
+}
