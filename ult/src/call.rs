@@ -90,7 +90,15 @@ fn join_running(handle: JoinHandle<Word>) -> UltOutcome<Word> {
 /// Calls a body in a ULT of another kind; the body may [`exit`].
 #[inline(always)]
 pub fn run(body: impl FnOnce() -> *mut c_void) -> Word {
-    match catch(|| Word(body())) {
+    let body = || {
+        #[cfg(feature = "std")]
+        let unwinds = Unwinds;
+        let word = Word(body());
+        #[cfg(feature = "std")]
+        core::mem::forget(unwinds);
+        word
+    };
+    match catch(body) {
         Ok(word) => word,
         Err(payload) => ended(payload),
     }
@@ -108,6 +116,19 @@ pub fn running() -> Option<NonNull<()>> {
     // SAFETY: this thread's worker, used only here.
     let slot: TaskSlot = unsafe { current::worker()?.as_ref() }.current()?;
     Some(slot.cast())
+}
+
+/// Aborts when something other than a panic unwinds a body.
+#[cfg(feature = "std")]
+struct Unwinds;
+
+#[cfg(feature = "std")]
+impl Drop for Unwinds {
+    fn drop(&mut self) {
+        if !crate::host::panicking() {
+            crate::host::abort_on_exit();
+        }
+    }
 }
 
 /// The payload that ends a body early.

@@ -49,6 +49,19 @@ impl Scheduler {
     /// or on a system where a thread cannot enter: on x86-64 and Linux it can, except
     /// under a sanitizer.
     pub fn enter(self) -> Result<Entered, Self> {
+        self.enter_with(Traits::default())
+    }
+
+    /// Does the same, and the caller stays on its thread: its waits continue on no other one.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`enter`](Self::enter).
+    pub fn enter_pinned(self) -> Result<Entered, Self> {
+        self.enter_with(Traits { worker: Some(0), ..Traits::default() })
+    }
+
+    fn enter_with(self, traits: Traits) -> Result<Entered, Self> {
         let possible = ENTERS && cfg!(all(feature = "std", not(any(tsumugi_tsan, tsumugi_loom))));
         if !possible || self.is_started() || current::worker().is_some() {
             return Err(self);
@@ -63,12 +76,12 @@ impl Scheduler {
         let task = unsafe {
             let task = slot.as_ref();
             task.fill_with((), &ENTERED);
-            task.adorn(Some("main".into()), Traits::default());
+            task.adorn(Some("main".into()), traits);
             task.bind_thread(head);
             task.set_runnable();
             task
         };
-        let begin = HubStart { shared: shared.clone(), slot };
+        let begin = HubStart { shared: shared.clone(), slot, is_pinned: traits.worker.is_some() };
         let begin = (&raw const begin).cast();
         let idle = Saved::new();
         // SAFETY: the hub's stack is new and belongs to this function; the caller runs on
@@ -148,6 +161,7 @@ impl fmt::Debug for Entered {
 struct HubStart {
     shared: Arc<SchedulerShared>,
     slot: TaskSlot,
+    is_pinned: bool,
 }
 
 /// Called first on the hub's stack: `live` queues the ULT.
@@ -156,12 +170,19 @@ unsafe extern "C" fn nothing(_: *const ()) {}
 /// The life of the hub: returns the place of the entered ULT, to which its end switches.
 unsafe fn live(start: *const ()) -> *const Saved {
     // SAFETY: the ULT is in no queue, so what it keeps on its stack is still there.
-    let (shared, slot) = unsafe {
+    let (shared, slot, is_pinned) = unsafe {
         let start = &*start.cast::<HubStart>();
-        (start.shared.clone(), start.slot)
+        (start.shared.clone(), start.slot, start.is_pinned)
     };
-    // SAFETY: the ULT is in no queue. From here on another worker may resume it.
-    unsafe { shared.inject.push(slot.as_ptr()) };
+    // SAFETY: the ULT is in no queue. From here on another worker may resume it, unless it
+    // stays here.
+    unsafe {
+        if is_pinned {
+            shared.post(0, slot);
+        } else {
+            shared.inject.push(slot.as_ptr());
+        }
+    }
     Worker::new(shared, 0).run();
     // SAFETY: the ULT is asleep, and its scheduler has stopped for it.
     unsafe { slot.as_ref() }.saved()

@@ -152,6 +152,7 @@ pub mod internals {
     pub use crate::handoff::{HandoffBatch, HandoffSlot};
     pub use crate::inject::{Inject, Linked};
     pub use crate::public_slot::PublicSlot;
+    pub use crate::sched::{has_offers, worker_of_thread};
     pub use crate::sync::lock::{BiasedGuard, BiasedLock};
 }
 

@@ -48,6 +48,62 @@ pub(crate) fn thread_stack() -> (usize, usize) {
     (low.addr(), bytes)
 }
 
+/// As long as it lives, the process is aborted if the calling thread exits, as by
+/// `pthread_exit`.
+#[cfg(not(tsumugi_loom))]
+pub(crate) struct ThreadStays(*const core::ffi::c_void);
+
+#[cfg(not(tsumugi_loom))]
+impl ThreadStays {
+    pub(crate) fn begin() -> Self {
+        let before = key().map_or(core::ptr::null_mut(), |key| {
+            // SAFETY: the key exists as long as the process does.
+            unsafe { libc::pthread_getspecific(key) }
+        });
+        keep(core::ptr::dangling());
+        Self(before)
+    }
+}
+
+#[cfg(not(tsumugi_loom))]
+impl Drop for ThreadStays {
+    fn drop(&mut self) {
+        keep(self.0);
+    }
+}
+
+/// The key with a value in each thread that must stay. Its function runs when a thread exits,
+/// but not when the process does, as destructors of thread locals would.
+#[cfg(not(tsumugi_loom))]
+fn key() -> Option<libc::pthread_key_t> {
+    static KEY: std::sync::OnceLock<Option<libc::pthread_key_t>> = std::sync::OnceLock::new();
+    extern "C" fn has_exited(_: *mut core::ffi::c_void) {
+        abort_on_exit();
+    }
+    *KEY.get_or_init(|| {
+        let mut key = 0;
+        // SAFETY: the key is written to a local; the function stays loaded.
+        let failed = unsafe { libc::pthread_key_create(&mut key, Some(has_exited)) } != 0;
+        (!failed).then_some(key)
+    })
+}
+
+/// Aborts because a thread of a scheduler does not stay.
+#[cold]
+pub(crate) fn abort_on_exit() -> ! {
+    say(b"tsumugi: pthread_exit, or an exception that is no panic, has left the function of a ULT. It \
+          would end the thread and not the ULT: return instead. The process is aborted\n");
+    abort()
+}
+
+#[cfg(not(tsumugi_loom))]
+fn keep(value: *const core::ffi::c_void) {
+    if let Some(key) = key() {
+        // SAFETY: the key exists as long as the process does; its function reads no value.
+        unsafe { libc::pthread_setspecific(key, value) };
+    }
+}
+
 /// Processors that this process may use.
 pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, |cores| cores.get())

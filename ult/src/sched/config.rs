@@ -48,6 +48,13 @@ pub trait Progress: Send + Sync {
     /// Does what can be done now. Returns whether that was anything.
     fn poll(&self) -> bool;
 
+    /// Does what can be done now, for worker `worker`, which has nothing to run. One of
+    /// several such workers may do the work for all. Returns whether the caller did any.
+    fn poll_idle(&self, worker: usize) -> bool {
+        let _ = worker;
+        self.poll()
+    }
+
     /// Whether a poll makes a system call. If so, an idle worker polls again at
     /// once, and does not pause between polls.
     fn is_long(&self) -> bool {
@@ -63,8 +70,8 @@ pub trait Progress: Send + Sync {
         let _ = worker;
     }
 
-    /// Worker `worker` has nothing to run: from here on it polls all the time,
-    /// except while it sleeps.
+    /// Worker `worker` has nothing to run: from here on it calls
+    /// [`poll_idle`](Self::poll_idle) all the time, except while it sleeps.
     fn on_idle(&self, worker: usize) {
         let _ = worker;
     }

@@ -209,7 +209,7 @@ pub fn assert_may_block(what: &str) {
 pub(crate) fn assert_no_callback(what: &str) {
     assert!(
         !in_callback(),
-        "a callback or handler must not block (here: {what}): spawn a ULT that waits"
+        "a callback, handler or operation must not block (here: {what}): spawn a ULT that waits"
     );
 }
 

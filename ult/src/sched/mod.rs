@@ -340,6 +340,20 @@ pub(crate) fn bias_name() -> usize {
     current::worker().map_or(0, |worker| unsafe { worker.as_ref() }.name())
 }
 
+/// Whether another worker of this thread's scheduler has ULTs out for a worker that has
+/// none. False on a thread that is no worker.
+pub fn has_offers() -> bool {
+    // SAFETY: the pointer is this thread's own worker, and it is not kept.
+    current::worker().is_some_and(|worker| unsafe { worker.as_ref() }.has_offers())
+}
+
+/// Returns the number of the calling thread's worker, from 0, whether it runs a ULT or
+/// not; `None` on a thread that is no worker.
+pub fn worker_of_thread() -> Option<usize> {
+    // SAFETY: the pointer is this thread's own worker, and it is not kept.
+    current::worker().map(|worker| unsafe { worker.as_ref() }.index())
+}
+
 /// Returns the number of the calling ULT's worker, from 0, and how many workers its
 /// scheduler has; `None` on a thread that runs no ULT. The worker may be another one
 /// after each call that suspends the ULT.

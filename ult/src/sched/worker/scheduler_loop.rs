@@ -20,6 +20,8 @@ impl Worker {
     pub(crate) fn run(&self) {
         #[cfg(all(feature = "std", not(tsumugi_loom)))]
         let _signals = crate::overflow::SignalStack::ensure();
+        #[cfg(all(feature = "std", not(tsumugi_loom)))]
+        let _stays = crate::host::ThreadStays::begin();
         let _unwinding = AbortOnUnwind;
         let before = current::set_worker(self);
         let alone = self.shared.worker_slots.len() == 1;

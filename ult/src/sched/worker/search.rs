@@ -332,7 +332,7 @@ impl Worker {
                 return Some(slot);
             }
             self.count(Counter::Polls);
-            if shared.progress.poll() || self.watch_clock() {
+            if shared.progress.poll_idle(self.index) || self.watch_clock() {
                 rounds = 0;
                 continue;
             }

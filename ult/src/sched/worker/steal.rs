@@ -36,6 +36,14 @@ impl Worker {
         None
     }
 
+    /// Whether another worker has published anything.
+    pub(crate) fn has_offers(&self) -> bool {
+        let slots = self.shared.worker_slots.iter().enumerate();
+        slots
+            .filter(|(worker, _)| *worker != self.index)
+            .any(|(_, slot)| slot.public_slot.is_full())
+    }
+
     /// Returns the next of the other workers.
     fn after(&self, worker: usize) -> usize {
         let workers = self.shared.worker_slots.len();
