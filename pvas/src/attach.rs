@@ -335,7 +335,7 @@ impl Member {
         self.first_failure.declares(rank);
         let is_news = self.death_log().record(gone);
         if is_news {
-            self.space.controls().for_each(|control| break_off(rank, control));
+            break_off(rank, self.space.controls());
         }
         is_news
     }

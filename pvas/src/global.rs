@@ -74,6 +74,25 @@ impl GlobalHeap {
         (SPILLED.load(Ordering::Relaxed), SPILLED_BYTES.load(Ordering::Relaxed))
     }
 
+    /// The heap, while this process may use it: it is a rank, not a forked child of one, and
+    /// does not exit.
+    #[inline]
+    pub fn current() -> Option<&'static Heap> {
+        Self::heap()
+    }
+
+    /// Whether a block lies in the heap, also when this process must not use the heap.
+    #[inline]
+    pub fn holds(block: NonNull<u8>) -> bool {
+        Self::is_of_heap(block.as_ptr())
+    }
+
+    /// The bytes that a block of the heap has.
+    pub fn block_bytes(block: NonNull<u8>) -> usize {
+        debug_assert!(Self::holds(block), "{block:p} is not in the heap");
+        Heap::block_bytes(block)
+    }
+
     /// The heap, while this process is a rank.
     #[inline(always)]
     fn heap() -> Option<&'static Heap> {

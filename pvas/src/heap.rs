@@ -112,6 +112,12 @@ impl Heap {
         self.bytes
     }
 
+    /// The bytes that a block of a heap has, at least those for which it was allocated.
+    pub fn block_bytes(block: NonNull<u8>) -> usize {
+        // SAFETY: mimalloc reads its own tables, which say nothing about other memory.
+        unsafe { mi::mi_usable_size(block.as_ptr().cast()) }
+    }
+
     /// Whether `memory` lies in this heap.
     pub fn contains(&self, memory: NonNull<u8>) -> bool {
         (memory.as_ptr() as usize).wrapping_sub(self.start.as_ptr() as usize) < self.bytes

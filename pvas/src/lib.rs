@@ -48,6 +48,7 @@
 //! | `sys` | the system calls |
 //! | [`system`] | the oldest kernel and C library |
 //! | [`mod@thread`] | starts OS threads |
+//! | [`own_process`] | the process of a rank, which a child that it forks is not |
 //! | [`config`] | every number and every environment variable |
 //! | [`futex`] | a futex on a word that other processes see |
 //! | [`fence`] | an asymmetric fence between processes |
@@ -82,6 +83,7 @@
 mod sys;
 pub mod system;
 pub mod thread;
+pub mod own_process;
 pub mod config;
 pub mod futex;
 pub mod fence;

@@ -35,16 +35,19 @@ pub(crate) fn declare_lost_as<'c>(
         dead.set_state(RankState::Failed);
         dead.regions().mark_dead();
     }
-    for control in controls.clone() {
-        break_off(rank, control);
-    }
+    break_off(rank, controls.clone());
     declare_gone(controls);
 }
 
-/// Ends the waits for a signal at one rank, because `rank` has died.
-pub(crate) fn break_off(rank: Rank, control: &ControlBlock) {
-    control.parking_lot().break_off(rank);
-    control.bells().ring_all(&SharedFutex);
+/// Ends the waits for a signal at all these ranks, because `rank` has died.
+pub(crate) fn break_off<'c>(rank: Rank, controls: impl Iterator<Item = &'c ControlBlock> + Clone) {
+    // All ranks know before one of them is woken, which may end and free its memory.
+    for control in controls.clone() {
+        control.parking_lot().break_off(rank);
+    }
+    for control in controls {
+        control.bells().ring_after_death(&SharedFutex);
+    }
 }
 
 /// Set in the phase of the barriers of the start when a rank is gone.

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{Error, Result};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
+use tsumugi_core::sync::AtomicU32;
 
 /// Makes a memory file of `bytes` bytes that can neither shrink nor grow, that
 /// cannot be executed, and that vanishes with the last process that holds or maps
@@ -104,6 +105,21 @@ fn map_with(fd: RawFd, at: Option<usize>, bytes: usize, flags: i32) -> Result<No
         return Err(Error::last_os_error());
     }
     Ok(NonNull::new(got.cast()).expect("mmap does not return null"))
+}
+
+/// A word that the kernel sets to 0 in each forked child, alone in its page.
+pub fn word_cleared_by_fork() -> Result<&'static AtomicU32> {
+    let (bytes, access) = (size_of::<AtomicU32>(), libc::PROT_READ | libc::PROT_WRITE);
+    let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: a new mapping of one page, at a place that the kernel chooses.
+    let got = unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, kind, -1, 0) };
+    if got == libc::MAP_FAILED {
+        return Err(Error::last_os_error());
+    }
+    // SAFETY: the page was mapped just now.
+    check(unsafe { libc::madvise(got, bytes, libc::MADV_WIPEONFORK) })?;
+    // SAFETY: the page is zero, and is never unmapped.
+    Ok(unsafe { &*got.cast::<AtomicU32>() })
 }
 
 /// Makes the range read-only for this process.
