@@ -4,6 +4,7 @@
 use crate::inside::Inside;
 use std::fmt;
 use std::time::Duration;
+use tsumugi_core::coll::schedule::CollForced;
 use tsumugi_core::msg::MatchingDesign;
 use tsumugi_pvas::distance::ByHand;
 use tsumugi_ult::SuspensionCheck;
@@ -152,6 +153,8 @@ pub struct Chosen {
     pub calibrate: bool,
     /// Thresholds that are set and not measured.
     pub thresholds: ByHand,
+    /// Algorithms of collectives that are forced.
+    pub collectives: CollForced,
     /// How long a rank may be kept from running before ranks of other nodes give it
     /// up.
     pub silence: Duration,

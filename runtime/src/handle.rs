@@ -18,7 +18,7 @@ use tsumugi_core::mem::{AddrError, Agent, Need, Rank, Remote};
 use tsumugi_core::signal::Until;
 use tsumugi_core::sync::{AtomicU32, AtomicU64};
 use tsumugi_core::wait::Wait;
-use tsumugi_pvas::{Direct, ExposedArea, Heap};
+use tsumugi_pvas::{Direct, ExposedArea, Heap, own_process};
 use tsumugi_ult::{Here, Spawner};
 
 /// One rank of a job. A handle: cheap to clone and to send to other threads of the
@@ -160,15 +160,27 @@ impl RankHandle {
         self.node.defer_free(memory);
     }
 
+    /// Refuses a call in a child that the rank's process has forked. All collectives and
+    /// collective constructors check it, before they use memory that ranks share.
+    ///
+    /// # Errors
+    ///
+    /// [`CollError::Forked`].
+    #[inline]
+    pub fn check_process(&self) -> Result<(), CollError> {
+        own_process::check()
+    }
+
     /// Waits until every rank has called it. A rank may run one collective at a
     /// time.
     ///
     /// # Errors
     ///
-    /// [`CollError`]: a rank has died, or another thread of this rank is in a
-    /// collective.
+    /// [`CollError`]: a rank has died, another thread of this rank is in a
+    /// collective, or this process is a fork of the rank.
     pub fn barrier(&self) -> Result<(), CollError> {
         tsumugi_ult::assert_may_block("barrier");
+        self.check_process()?;
         let dropped = self.node.take_deferred();
         let team = self.node.team();
         match self.node.circle() {
@@ -188,6 +200,7 @@ impl RankHandle {
     /// Those of [`barrier`](Self::barrier).
     pub fn reduce(&self, word: u64, plus: impl Fn(u64, u64) -> u64) -> Result<u64, CollError> {
         tsumugi_ult::assert_may_block("sum");
+        self.check_process()?;
         let execute = |op: &_| self.execute(op);
         self.node.team().reduce(&self.part(&execute), word, plus)
     }
@@ -200,6 +213,7 @@ impl RankHandle {
     /// Those of [`barrier`](Self::barrier).
     pub fn agree(&self, word: u64) -> Result<Option<u64>, Error> {
         tsumugi_ult::assert_may_block("agreement");
+        self.check_process()?;
         let dropped = self.node.take_deferred();
         let execute = |op: &_| self.execute(op);
         let part = self.part(&execute);

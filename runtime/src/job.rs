@@ -17,6 +17,7 @@ mod card_exchange;
 mod joined;
 
 pub use joined::{JobConfig, JoinedJob, is_rank};
+pub(crate) use ties::Ties;
 
 #[cfg(test)]
 mod tests;

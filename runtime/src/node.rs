@@ -6,9 +6,9 @@ use crate::host_operations::HostTables;
 use crate::net::NetLayer;
 use crate::node_queue::NodeQueue;
 use crate::service::am::Am;
-use crate::service::collectives::{Collectives, GroupHandle};
+use crate::service::collectives::{Collectives, GroupHandle, IN_FLIGHT, NO_NAME, WORLD};
 use crate::service::global_memory::GlobalDriver;
-use crate::service::messages::Messages;
+use crate::service::messages::{MessageWait, Messages};
 use crate::service::{Service, Services};
 use crate::word_wait::WordWait;
 use std::any::Any;
@@ -54,6 +54,8 @@ pub struct RankNode {
     net: Option<Arc<NetLayer>>,
     /// The core of each worker; empty: the system chooses.
     cores: Vec<usize>,
+    /// There are several workers, of which one, the attendant, polls for all that have no ULT.
+    is_attended: bool,
     /// The memory of this rank for containers, as configured.
     pool_bytes: usize,
     /// What the facade keeps until the end of the rank.
@@ -86,8 +88,8 @@ impl RankNode {
         let circle = Some(circle).filter(|_| member.nodes().count() == 1);
         let messages = Arc::new(messages);
         let word_wait = Arc::new(WordWait::new(&member, chosen.idleness().spins));
-        let collectives = Collectives::new(&member, messages.clone(), word_wait.clone());
-        let collectives = Arc::new(collectives);
+        let (heard, waits, forced) = (messages.clone(), word_wait.clone(), chosen.collectives);
+        let collectives = Arc::new(Collectives::new(&member, heard, waits, forced));
         Self {
             world: GroupHandle::world(&collectives),
             collectives,
@@ -104,6 +106,7 @@ impl RankNode {
             queue,
             net,
             cores,
+            is_attended: chosen.workers > 1,
             pool_bytes: chosen.pool_bytes,
             kept: Mutex::default(),
             has_returned: AtomicBool::new(false),
@@ -208,11 +211,32 @@ impl RankNode {
     /// Calls `of` for each service; returns whether one call returned true.
     #[inline]
     fn any(&self, of: impl Fn(&dyn Service) -> bool) -> bool {
+        self.any_but_messages(&of) | of(&*self.messages)
+    }
+
+    #[inline]
+    fn any_but_messages(&self, of: impl Fn(&dyn Service) -> bool) -> bool {
         of(&self.am)
             | self.global().is_some_and(|global| of(&**global))
             | self.services.any(&of)
             | of(&*self.collectives)
-            | of(&*self.messages)
+    }
+
+    /// Does what can be done now, for messages if `takes_messages`. Returns whether there was
+    /// anything.
+    #[inline(always)]
+    fn poll_all(&self, takes_messages: bool) -> bool {
+        // First, because parcels that have come may concern all others.
+        let arrived = self.messages.poll_net();
+        let woken = self.waiters().drain(self.parking_lot());
+        let served = self.any_but_messages(|service| service.pump());
+        let moved = if takes_messages { self.messages.pump() } else { self.messages.help() };
+        let control = self.member.control();
+        if let Some(number) = control.wanted_report() {
+            control.answer_report(number, &self.report());
+        }
+        let completed = self.queue.as_ref().is_some_and(|queue| queue.poll());
+        woken > 0 || served || moved || completed || arrived
     }
 
     /// Waits until all that was sent has arrived, or cannot arrive any more, and the
@@ -325,6 +349,21 @@ impl RankNode {
         self.any(|service| service.help()) || woken > 0
     }
 
+    /// Whether a service has work that may take long, as handlers do.
+    fn is_called(&self) -> bool {
+        self.am.has_work()
+            || self.global().is_some_and(|global| global.has_work())
+            || self.services.any(|service| service.has_work())
+    }
+
+    /// Lets another worker poll, because `worker`, if it is the attendant, has other work to do
+    /// first. A peer may have rung nobody until now, so its messages are looked at.
+    fn step_aside(&self, worker: usize) {
+        if self.bells().attendance().leave(worker) {
+            self.messages.look_again();
+        }
+    }
+
     /// A line for each ULT, with what it waits for.
     fn report(&self) -> String {
         let spawner = self.spawner.lock().unwrap_or_else(PoisonError::into_inner);
@@ -346,7 +385,7 @@ impl RankNode {
         }
         self.collectives.each_waiting(|reason| {
             if text.len() < REPORT_BYTES {
-                let _ = writeln!(text, "an operation{}", CollectiveWait(&reason));
+                let _ = writeln!(text, "an operation{}", self.wait_in(&reason, None));
             }
         });
         text
@@ -405,14 +444,38 @@ impl RankNode {
         line + "\n"
     }
 
+    /// A wait in a collective, which the call `begun_by` has begun.
+    fn wait_in<'a>(
+        &self,
+        reason: &'a Reason,
+        begun_by: Option<&'static str>,
+    ) -> CollectiveWait<'a> {
+        let group = (reason.at >> 32) as u16;
+        let name = self.messages.context_name(if group == 0 { WORLD } else { group });
+        CollectiveWait { reason, begun_by, name }
+    }
+
+    /// The words for a wait for the end of a collective that was begun.
+    fn in_flight(&self, Reason { what, at, .. }: Reason) -> String {
+        let begun_by = (what != NO_NAME).then_some(what);
+        let found = self.collectives.waits_at(at);
+        let unknown = Reason { what: "in collective", at, wanted: 0 };
+        self.wait_in(&found.unwrap_or(unknown), begun_by).to_string()
+    }
+
     /// The words for a wait, of which a wait for a signal may be one in a collective.
     fn wait_for(&self, reason: Reason) -> String {
         match reason {
             Reason { what: "signal", at, .. } => match self.wait_in_row(at) {
                 None => words_of(reason, self.collective_at(at)),
-                Some(in_row) => words_of(in_row, None),
+                Some(in_row) => self.wait_in(&in_row, None).to_string(),
             },
-            _ => words_of(reason, None),
+            reason if reason.what.starts_with("in ") => self.wait_in(&reason, None).to_string(),
+            _ => match MessageWait::of(&reason, &self.messages) {
+                Some(message) => message.to_string(),
+                None if reason.wanted == IN_FLIGHT => self.in_flight(reason),
+                None => words_of(reason, None),
+            },
         }
     }
 }
@@ -434,23 +497,11 @@ fn words_of(reason: Reason, collective: Option<String>) -> String {
         Reason { what: "call", at, wanted } => {
             let _ = write!(line, " waits for the reply of rank {at} to a call of handler {wanted}");
         }
-        Reason { what: "message", at, wanted } => {
-            line += " waits for a message";
-            if at != u64::MAX {
-                let _ = write!(line, " from or to rank {at}");
-            }
-            if wanted != u64::MAX {
-                let _ = write!(line, " with tag {wanted}");
-            }
-        }
         Reason { what: "room for a call", at, .. } => {
             let _ = write!(line, " waits for room for a call of rank {at}");
         }
         Reason { what: "table", at, .. } => {
             let _ = write!(line, " waits for the region table of rank {at}");
-        }
-        reason if reason.what.starts_with("in ") => {
-            let _ = write!(line, "{}", CollectiveWait(&reason));
         }
         Reason { what, at: 0, .. } => {
             let _ = write!(line, " waits: {what}");
@@ -464,15 +515,28 @@ fn words_of(reason: Reason, collective: Option<String>) -> String {
 
 /// A wait in a collective, which names itself `in gather`: with its number, the number of
 /// its group if that is not the group of all ranks, and the rank for which it waits.
-struct CollectiveWait<'a>(&'a Reason);
+struct CollectiveWait<'a> {
+    reason: &'a Reason,
+    /// The call that has begun it, if it does not wait itself.
+    begun_by: Option<&'static str>,
+    /// The name that the program has for the group.
+    name: Option<String>,
+}
 
 impl fmt::Display for CollectiveWait<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Reason { what, at, wanted } = *self.0;
+        let Reason { what, at, wanted } = *self.reason;
         let (group, number) = (at >> 32, at as u32);
         write!(f, " waits {what} {number}")?;
         if group != 0 {
             write!(f, " of group {group}")?;
+        }
+        if let Some(name) = &self.name {
+            // Nothing in it ends the words for the collective before their end.
+            write!(f, " ({})", name.replace([',', '\n'], " "))?;
+        }
+        if let Some(call) = self.begun_by {
+            write!(f, ", begun by {call}")?;
         }
         match wanted.checked_sub(1) {
             Some(rank) => write!(f, ", for rank {rank}"),
@@ -483,16 +547,22 @@ impl fmt::Display for CollectiveWait<'_> {
 
 impl Progress for RankNode {
     fn poll(&self) -> bool {
-        // First, because parcels that have come may concern all others.
-        let arrived = self.messages.poll_net();
-        let woken = self.waiters().drain(self.parking_lot());
-        let served = self.any(|service| service.pump());
-        let control = self.member.control();
-        if let Some(number) = control.wanted_report() {
-            control.answer_report(number, &self.report());
+        self.poll_all(!self.messages.is_taken_care_of())
+    }
+
+    /// The only worker polls by itself; of several, the attendant, which steps aside for the
+    /// time of handlers.
+    fn poll_idle(&self, worker: usize) -> bool {
+        if !self.is_attended {
+            return self.poll();
         }
-        let completed = self.queue.as_ref().is_some_and(|queue| queue.poll());
-        woken > 0 || served || completed || arrived
+        if !self.bells().attendance().take(worker) {
+            return false;
+        }
+        if self.is_called() {
+            self.step_aside(worker);
+        }
+        self.poll_all(!self.messages.is_in_hand())
     }
 
     fn is_long(&self) -> bool {
@@ -524,20 +594,23 @@ impl Progress for RankNode {
         }
     }
 
-    fn on_idle(&self, _worker: usize) {
-        self.bells().attend();
+    fn on_idle(&self, worker: usize) {
+        self.bells().attendance().take(worker);
     }
 
-    fn on_busy(&self, _worker: usize) {
-        self.bells().leave();
-        self.any(|service| {
-            service.on_busy();
-            false
-        });
+    fn on_busy(&self, worker: usize) {
+        // Nobody relied on another worker than the attendant.
+        if self.bells().attendance().leave(worker) {
+            self.any(|service| {
+                service.on_busy();
+                false
+            });
+        }
     }
 
-    fn on_sleep(&self, _worker: usize) {
-        self.bells().leave();
+    fn on_sleep(&self, worker: usize) {
+        // `has_work` is the look that must follow.
+        let _ = self.bells().attendance().leave(worker);
         if let Some(net) = &self.net {
             net.worker_sleeps();
         }
@@ -546,11 +619,11 @@ impl Progress for RankNode {
         }
     }
 
-    fn on_wake(&self, _worker: usize) {
+    fn on_wake(&self, worker: usize) {
         if let Some(net) = &self.net {
             net.worker_wakes();
         }
-        self.bells().attend();
+        self.bells().attendance().take(worker);
         self.member.control().activity().fetch_add(1, Ordering::SeqCst);
     }
 }

@@ -32,9 +32,13 @@ mod row_turn;
 mod exchange;
 mod run;
 mod split;
+mod message_context;
 mod begun;
 
 pub use begun::{CollBegun, CollCall, CollInFlight, CollOwner};
+pub(crate) use begun::{IN_FLIGHT, NO_NAME};
 pub use buffers::{CollBuffers, CollScratch, Combine, CombineFn};
+pub(crate) use contexts::WORLD;
 pub use group::GroupHandle;
+pub use message_context::MessageContext;
 pub use service::Collectives;

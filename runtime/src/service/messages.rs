@@ -7,18 +7,22 @@
 //! which a message was exchanged or for which a receive was posted.
 
 mod label;
+mod orphans;
 mod wire;
 mod post;
 mod route;
 mod state;
+mod lookers;
 mod drive;
 mod footprint;
 mod wait;
+mod watch;
 mod begin;
 mod in_flight;
 
-pub use drive::{Messages, Under};
+pub use drive::{ContextName, Messages, Under};
 pub use footprint::{footprint, net_footprint, tables_bytes};
 pub use in_flight::{EndOf, MessageBegun, MessageCall, MessageEnd, MessageInFlight};
-pub use label::{Received, Source, Tags, pattern};
+pub use label::{Received, SendMode, Source, Tags, pattern};
+pub(crate) use wait::MessageWait;
 pub(crate) use wire::MessageLanes;

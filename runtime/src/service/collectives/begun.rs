@@ -26,6 +26,8 @@ use std::pin::Pin;
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
+use std::thread;
+use std::time::Duration;
 use tsumugi_core::coll::schedule::{CollPlan, CollTables, CombineOrder};
 use tsumugi_core::completion::{OnEnd, Ticket, Why};
 use tsumugi_core::mem::AddrError;
@@ -75,6 +77,8 @@ pub enum CollBegun<'a, P: CollOwner> {
 #[must_use = "a collective that fails says so by its result"]
 pub struct CollInFlight<'a, P: CollOwner> {
     ticket: Ticket<'a, PoolBox<OwnedCollective<P>>>,
+    /// Which collective of the group it is.
+    number: u32,
     /// Dropped after the ticket, of which it keeps the table.
     group: GroupHandle,
 }
@@ -169,10 +173,12 @@ impl GroupHandle {
             }
         };
         // SAFETY: the box stays where it is until the operation is completed.
-        unsafe { self.start(call, ticket.tag(), owned) };
+        let number = unsafe { self.start(call, ticket.tag(), owned) };
         match ticket.try_finish() {
             Ok(outcome) => Ok(CollBegun::Ended(outcome.buf.into_inner().output())),
-            Err(ticket) => Ok(CollBegun::InFlight(CollInFlight { ticket, group: self.clone() })),
+            Err(ticket) => {
+                Ok(CollBegun::InFlight(CollInFlight { ticket, number, group: self.clone() }))
+            }
         }
     }
 
@@ -222,7 +228,7 @@ impl GroupHandle {
         Ok(())
     }
 
-    /// Starts the collective of an operation.
+    /// Starts the collective of an operation; returns its number.
     ///
     /// # Safety
     ///
@@ -233,7 +239,7 @@ impl GroupHandle {
         mut call: CollCall,
         tag: Tag,
         owned: NonNull<OwnedCollective<P>>,
-    ) {
+    ) -> u32 {
         let scratch = self.fit(&mut call.scratch, call.plan.scratch_bytes());
         // SAFETY: `owned` is valid.
         let (parts, end) = unsafe {
@@ -241,10 +247,12 @@ impl GroupHandle {
             (&raw const (*owned).parts, NonNull::new_unchecked(&raw mut (*owned).end))
         };
         let combine = ErasedCombine { run: run_combine::<P>, parts: parts.cast() };
+        let exchange = Exchange::new(call.plan, self);
+        let number = exchange.number();
         let record = CollRecord::take(self.service());
         *record.work() = Driving {
             group: Some(self.clone()),
-            exchange: Some(Exchange::new(call.plan, self)),
+            exchange: Some(exchange),
             buffers: CollBuffers { input: call.input, output: call.output, scratch },
             scratch: call.scratch,
             combine: call.combines.then_some(combine),
@@ -253,6 +261,7 @@ impl GroupHandle {
         };
         record.advance();
         self.service().drive(record);
+        number
     }
 }
 
@@ -273,10 +282,19 @@ unsafe fn run_combine<P: CollOwner>(
 }
 
 impl ErasedCombine {
-    fn call(&self, from: *const u8, into: *mut u8, bytes: usize, order: CombineOrder) {
-        // SAFETY: the slot has the owner until the operation is completed, and the caller has
-        // the lock of the record.
-        unsafe { (self.run)(self.parts, from, into, bytes, order) }
+    /// Any thread of the rank calls it, so an operation that would wait panics, as a callback
+    /// does.
+    fn call(self, from: *const u8, into: *mut u8, bytes: usize, order: CombineOrder) {
+        let spans = (from.expose_provenance(), into.expose_provenance());
+        tsumugi_ult::callback(move || {
+            // All of it is moved in, because only the whole is `Send`.
+            let Self { run, parts } = { self };
+            let from = std::ptr::with_exposed_provenance(spans.0);
+            let into = std::ptr::with_exposed_provenance_mut(spans.1);
+            // SAFETY: the slot has the owner until the operation is completed, and the caller
+            // has the lock of the record.
+            unsafe { run(parts, from, into, bytes, order) }
+        });
     }
 }
 
@@ -382,7 +400,14 @@ impl Driven for CollRecord {
     }
 
     fn waits_for(&self) -> Option<Reason> {
-        let work = self.work();
+        // A thread that moves the collective does not wait, but it may compute for long.
+        let work = (0..REPORT_LOOKS).find_map(|_| {
+            let work = self.work.try_lock().ok();
+            if work.is_none() {
+                thread::sleep(REPORT_LOOK);
+            }
+            work
+        })?;
         work.exchange.as_ref()?.waits_for(work.group.as_ref()?)
     }
 }
@@ -402,6 +427,15 @@ impl<P: CollOwner> CollInFlight<'_, P> {
     ///
     /// Those of [`run`](GroupHandle::run).
     pub fn wait(self) -> Result<P::Output, Error> {
+        self.wait_named(NO_NAME)
+    }
+
+    /// Does the same; reports name the call that has begun the collective.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`run`](GroupHandle::run).
+    pub fn wait_named(self, call: &'static str) -> Result<P::Output, Error> {
         tsumugi_ult::assert_may_block("collective");
         for _ in 0..LOOKS {
             if self.is_done() {
@@ -409,15 +443,16 @@ impl<P: CollOwner> CollInFlight<'_, P> {
             }
             Here.yield_now();
         }
-        let Self { ticket, group } = self;
-        let output = ticket.wait(&Here).buf.into_inner().output();
+        let Self { ticket, number, group } = self;
+        let reason = Reason { what: call, at: group.numbered(number), wanted: IN_FLIGHT };
+        let output = ticket.wait_because(&Here, reason).buf.into_inner().output();
         drop(group);
         output
     }
 
     /// The same collective, without the borrow of its group.
     pub fn detach(self) -> CollInFlight<'static, P> {
-        let Self { ticket, group } = self;
+        let Self { ticket, number, group } = self;
         // SAFETY: the group keeps the messages of its rank, which keep the table of the
         // ticket; a collective in flight drops or uses up the ticket before the group.
         let ticket = unsafe {
@@ -426,7 +461,7 @@ impl<P: CollOwner> CollInFlight<'_, P> {
                 Ticket<'static, PoolBox<OwnedCollective<P>>>,
             >(ticket)
         };
-        CollInFlight { ticket, group }
+        CollInFlight { ticket, number, group }
     }
 
     /// Polls for the end, as a future.
@@ -480,6 +515,17 @@ where
         panic::call_back(|| then(output));
     }
 }
+
+/// What a waiter for a collective in flight has in the place of a rank for which it waits: that
+/// changes while it sleeps, and the service knows it.
+pub(crate) const IN_FLIGHT: u64 = u64::MAX;
+/// The call that has begun a collective, if it has no name for the program.
+pub(crate) const NO_NAME: &str = "collective";
+
+/// How often, and after which times, a report looks whether another thread has done with the
+/// collective: that thread may have lost its core.
+const REPORT_LOOKS: u32 = 200;
+const REPORT_LOOK: Duration = Duration::from_micros(500);
 
 /// How often a waiter looks before it sleeps.
 const LOOKS: u32 = 16;

@@ -1,6 +1,7 @@
 //! What a rank does for its groups after a death.
 
 use crate::service::messages::{Messages, Source, Tags, Under, pattern};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ptr::NonNull;
 
@@ -11,19 +12,19 @@ pub(super) struct BrokenGroups {
     receives: Vec<Under>,
     /// The groups of this rank, each with the receive that takes what comes after a
     /// death.
-    groups: Vec<(u16, Option<Under>)>,
+    groups: BTreeMap<u16, Option<Under>>,
     is_broken: bool,
 }
 
 impl BrokenGroups {
     pub(super) fn add_group(&mut self, context: u16) {
-        self.groups.push((context, None));
+        self.groups.insert(context, None);
     }
 
     /// Removes a group. After a death it stays: a member may still send to it.
     pub(super) fn remove_group(&mut self, context: u16) {
         if !self.is_broken {
-            self.groups.retain(|(other, _)| *other != context);
+            self.groups.remove(&context);
         }
     }
 

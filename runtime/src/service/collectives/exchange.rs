@@ -62,9 +62,12 @@ impl Exchange {
             let Some(step) = held.or_else(|| self.machine.poll_step(tables)) else { break };
             match step {
                 CollStep::Copy { from, to } => {
-                    // SAFETY: the caller's promise; a program may give one buffer as
-                    // input and output.
-                    unsafe { buffers.target(to).copy_from(buffers.source(from), from.len) };
+                    let (source, target) = (buffers.source(from), buffers.target(to));
+                    // A program may give one buffer as input and output: then nothing moves.
+                    if source != target.cast_const() {
+                        // SAFETY: the caller's promise; the bytes may overlap.
+                        unsafe { target.copy_from(source, from.len) };
+                    }
                 }
                 // A barrier reduces no bytes.
                 CollStep::Combine { from, .. } if from.len == 0 => {}
@@ -207,6 +210,11 @@ impl Exchange {
 
     fn reason(&self, group: &GroupHandle, member: u32) -> Reason {
         group.reason(self.machine.name(), self.tag, member)
+    }
+
+    /// Which collective of its group it is.
+    pub(super) const fn number(&self) -> u32 {
+        self.tag
     }
 
     /// For what the collective waits, in a report, if it waits for another member.

@@ -8,7 +8,9 @@ use crate::error::Error;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tsumugi_core::coll::CollError;
-use tsumugi_core::coll::schedule::{Block, CollMember, CollTables, NodeView, RootView};
+use tsumugi_core::coll::schedule::{
+    Block, CollChoice, CollForced, CollMember, CollTables, NodeView, RootView,
+};
 use tsumugi_core::mem::Rank;
 use tsumugi_core::sync::{AtomicU32, Ordering};
 use tsumugi_core::wait::Reason;
@@ -27,6 +29,10 @@ struct GroupShared {
     /// The number of the next collective.
     next: AtomicU32,
     nodes: OnceLock<Option<GroupNodes>>,
+    /// All members are on one node.
+    is_near: bool,
+    /// The algorithms; `None`: those of the job.
+    choice: Option<Box<CollChoice>>,
     /// For short values, if all members share a node and a row was free.
     rows: Option<GroupRows>,
     spare: Mutex<SpareScratch>,
@@ -61,8 +67,34 @@ impl GroupHandle {
         service.broken().add_group(context);
         let (next, nodes) = (AtomicU32::new(0), OnceLock::new());
         let spare = Mutex::default();
-        let shared = GroupShared { service, context, members, me, size, next, nodes, rows, spare };
-        Self(Arc::new(shared))
+        let is_near = rows.is_some() || is_on_one_node(&service, members.as_deref(), size);
+        Self(Arc::new(GroupShared {
+            service,
+            context,
+            members,
+            me,
+            size,
+            next,
+            nodes,
+            is_near,
+            choice: None,
+            rows,
+            spare,
+        }))
+    }
+
+    /// Takes other algorithms than the job, as `forced` says: the same at all members, which
+    /// have begun no collective of the group. Returns whether this is its only handle;
+    /// otherwise nothing changes.
+    pub fn force(&mut self, forced: CollForced) -> bool {
+        let Some(shared) = Arc::get_mut(&mut self.0) else { return false };
+        shared.choice = Some(Box::new(CollChoice::forcing(forced)));
+        true
+    }
+
+    /// How the group chooses algorithms.
+    pub fn choice(&self) -> &CollChoice {
+        self.0.choice.as_deref().unwrap_or(self.0.service.choice())
     }
 
     /// The number of members.
@@ -100,6 +132,7 @@ impl GroupHandle {
     /// The member that this rank is, for a plan.
     pub fn member(&self) -> CollMember {
         CollMember {
+            is_near: self.0.is_near,
             has_rows: self.0.rows.is_some(),
             view: self.view(),
             ..CollMember::of_all(self.0.me, self.0.size)
@@ -182,16 +215,22 @@ impl GroupHandle {
         &self.0.service
     }
 
-    pub(super) fn context(&self) -> u16 {
+    /// The context of the messages of its collectives.
+    pub fn context(&self) -> u16 {
         self.0.context
     }
 
     /// For what the collective `name` with the number `number` waits, in a report: a member,
     /// and the number of the group, 0 for that of all ranks.
     pub(super) fn reason(&self, name: &'static str, number: u32, member: u32) -> Reason {
-        let group = if self.0.context == WORLD { 0 } else { u64::from(self.0.context) << 32 };
         let wanted = u64::from(self.rank_of(member).0) + 1;
-        Reason { what: name, at: group | u64::from(number), wanted }
+        Reason { what: name, at: self.numbered(number), wanted }
+    }
+
+    /// The collective with this number, in a report.
+    pub(super) fn numbered(&self, number: u32) -> u64 {
+        let group = if self.0.context == WORLD { 0 } else { u64::from(self.0.context) << 32 };
+        group | u64::from(number)
     }
 
     /// The number of a collective that begins: the same at all members, because all
@@ -238,6 +277,17 @@ impl GroupHandle {
         let place = (me, members.len() as u32);
         Self::with(self.0.service.clone(), context, Some(members), place, rows)
     }
+}
+
+fn is_on_one_node(service: &Collectives, members: Option<&[Rank]>, size: u32) -> bool {
+    let nodes = service.member().nodes();
+    let node = |rank| nodes.place(rank).map(|place| place.node);
+    let here = node(service.member().rank());
+    nodes.count() == 1
+        || match members {
+            None => (0..size).all(|rank| node(Rank(rank)) == here),
+            Some(members) => members.iter().all(|rank| node(*rank) == here),
+        }
 }
 
 impl Drop for GroupShared {

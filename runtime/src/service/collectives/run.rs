@@ -5,7 +5,7 @@ use super::exchange::Exchange;
 use super::group::GroupHandle;
 use super::row_turn::RowTurn;
 use crate::error::Error;
-use tsumugi_core::coll::schedule::{CollPlan, CollTables, CollThresholds, CombineOrder, Elements};
+use tsumugi_core::coll::schedule::{CollPlan, CollTables, CombineOrder, Elements};
 
 impl GroupHandle {
     /// Takes part in a collective, and waits for its end.
@@ -87,7 +87,7 @@ impl GroupHandle {
         operation: impl Fn(u64, u64) -> u64 + Send + Sync,
     ) -> Result<u64, Error> {
         let elements = Elements { count: 1, bytes: size_of::<u64>(), commutes: true };
-        let plan = CollThresholds::DEFAULT.allreduce(self.member(), self.view(), elements);
+        let plan = self.choice().allreduce(self.member(), self.view(), elements);
         let mut scratch = [0u64; WORD_SCRATCH];
         assert!(plan.scratch_bytes() <= size_of_val(&scratch));
         let mut result = word;

@@ -14,10 +14,11 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tsumugi_core::coll::CollError;
+use tsumugi_core::coll::schedule::{CollChoice, CollForced};
 use tsumugi_core::mem::{AddrError, Rank};
 use tsumugi_core::sync::{AtomicUsize, Ordering};
 use tsumugi_core::wait::Reason;
-use tsumugi_pvas::Member;
+use tsumugi_pvas::{Member, own_process};
 use tsumugi_ult::SystemFutex;
 
 /// The collectives of one rank.
@@ -32,6 +33,7 @@ pub struct Collectives {
     records: Mutex<Records>,
     /// The number of collectives under way.
     running_count: AtomicUsize,
+    choice: CollChoice,
 }
 
 /// A collective that moves without a waiting caller.
@@ -61,7 +63,12 @@ struct Records {
 }
 
 impl Collectives {
-    pub(crate) fn new(member: &Member, messages: Arc<Messages>, word_wait: Arc<WordWait>) -> Self {
+    pub(crate) fn new(
+        member: &Member,
+        messages: Arc<Messages>,
+        word_wait: Arc<WordWait>,
+        forced: CollForced,
+    ) -> Self {
         Self {
             member: member.clone(),
             messages,
@@ -72,11 +79,17 @@ impl Collectives {
             word_wait,
             records: Mutex::default(),
             running_count: AtomicUsize::new(0),
+            choice: CollChoice::forcing(forced),
         }
     }
 
     pub(super) fn member(&self) -> &Member {
         &self.member
+    }
+
+    /// How the groups of the job choose algorithms.
+    pub(super) fn choice(&self) -> &CollChoice {
+        &self.choice
     }
 
     pub(super) fn messages(&self) -> &Messages {
@@ -111,8 +124,9 @@ impl Collectives {
 
     /// # Errors
     ///
-    /// A rank of the job has died.
+    /// A rank of the job has died, or this process is a fork of the rank.
     pub(super) fn check(&self) -> Result<(), Error> {
+        own_process::check()?;
         match self.lost() {
             None => Ok(()),
             Some(rank) => Err(lost_error(rank)),
@@ -181,6 +195,14 @@ impl Collectives {
             one.waits_for().map(&mut tell);
             index += 1;
         }
+    }
+
+    /// For what a collective waits that has begun, if it waits: its place is that of the reason of
+    /// its waiter.
+    pub(crate) fn waits_at(&self, at: u64) -> Option<Reason> {
+        let mut found = None;
+        self.each_waiting(|reason| found = found.or(Some(reason).filter(|of| of.at == at)));
+        found
     }
 
     fn records(&self) -> MutexGuard<'_, Records> {

@@ -2,10 +2,10 @@
 
 use super::Received;
 use super::drive::{Messages, StateGuard, Under};
+use super::label::SendMode;
 use super::route::on_wire;
 use super::state::{MessageState, WireRefusal};
 use super::wait::received_of;
-use super::wire::REQUESTS_MAX;
 use crate::error::MessageError;
 use std::ptr::NonNull;
 use tsumugi_core::completion::Why;
@@ -36,7 +36,7 @@ impl Messages {
         // panic.
         tsumugi_ult::assert_may_block("message");
         // SAFETY: the caller's promise.
-        match unsafe { self.send_any(to, label, at, bytes) }? {
+        match unsafe { self.send_any(SendMode::Standard, to, label, at, bytes) }? {
             Begun::Done(()) => Ok(()),
             Begun::Pending(request) => self.end_of(request, usize::MAX).map(|_| ()),
         }
@@ -102,7 +102,24 @@ impl Messages {
         bytes: usize,
     ) -> Result<Under, MessageError> {
         // SAFETY: the caller's promise.
-        Ok(match unsafe { self.send_any(to, label, at, bytes) }? {
+        unsafe { self.begin_send_as(SendMode::Standard, to, label, at, bytes) }
+    }
+
+    /// Begins a send of a mode; waits only while the tables are full.
+    ///
+    /// # Safety
+    ///
+    /// As for [`begin_send`](Self::begin_send).
+    pub unsafe fn begin_send_as(
+        &self,
+        mode: SendMode,
+        to: Rank,
+        label: Label,
+        at: *const u8,
+        bytes: usize,
+    ) -> Result<Under, MessageError> {
+        // SAFETY: the caller's promise.
+        Ok(match unsafe { self.send_any(mode, to, label, at, bytes) }? {
             Begun::Done(()) => Under::Ended(Ok(Received { source: to, tag: label.tag, bytes })),
             Begun::Pending(request) => Under::Way(request, usize::MAX),
         })
@@ -180,13 +197,14 @@ impl Messages {
     /// As for [`begin_send`](Self::begin_send).
     unsafe fn send_any(
         &self,
+        mode: SendMode,
         to: Rank,
         label: Label,
         at: *const u8,
         bytes: usize,
     ) -> Result<Begun<()>, MessageError> {
         let from = self.outgoing(at, bytes);
-        self.begin(|state| state.send(to, label, from))
+        self.begin(|state| state.send(to, label, from, mode))
     }
 
     /// Begins to send any message. Never waits.
@@ -211,7 +229,7 @@ impl Messages {
         }
         let from = self.outgoing(at, bytes);
         self.try_begin(|state| {
-            Ok(match state.send(to, label, from)? {
+            Ok(match state.send(to, label, from, SendMode::Standard)? {
                 Begun::Done(()) => Under::Ended(Ok(whole)),
                 Begun::Pending(request) => Under::Way(request, usize::MAX),
             })
@@ -377,15 +395,18 @@ impl Messages {
     /// Begins an operation, if there is room in the tables. Never waits.
     fn try_begin<T>(
         &self,
-        begin: impl FnOnce(&mut MessageState) -> Result<T, WireRefusal>,
+        mut begin: impl FnMut(&mut MessageState) -> Result<T, WireRefusal>,
     ) -> Result<Result<T, MessageError>, Why> {
-        let mut state = self.lock();
-        let begun = if state.has_ended { Err(WireRefusal::Ended) } else { begin(&mut state) };
-        self.begun(state);
-        match begun {
-            Ok(begun) => Ok(Ok(begun)),
-            Err(WireRefusal::Busy(why)) => Err(why),
-            Err(why) => Ok(Err(self.error_of(why))),
+        loop {
+            let mut state = self.lock();
+            let begun = if state.has_ended { Err(WireRefusal::Ended) } else { begin(&mut state) };
+            self.begun(state);
+            match begun {
+                Ok(begun) => return Ok(Ok(begun)),
+                Err(WireRefusal::Busy(Why::NoTag)) if self.lock().grow_requests() => {}
+                Err(WireRefusal::Busy(why)) => return Err(why),
+                Err(why) => return Ok(Err(self.error_of(why))),
+            }
         }
     }
 
@@ -400,22 +421,24 @@ impl Messages {
         }
     }
 
-    /// Handles a begin that was refused: waits for a while if it may succeed later.
+    /// Handles a begin that was refused: makes the tables longer, or waits for a while if it
+    /// may succeed later.
     #[cold]
     fn refused(&self, why: WireRefusal) -> Result<(), MessageError> {
-        if let WireRefusal::Busy(why) = why
-            && why != Why::NoTag
-        {
-            self.work();
-            Here.yield_now();
-            return Ok(());
+        match why {
+            WireRefusal::Busy(Why::NoTag) if self.lock().grow_requests() => Ok(()),
+            WireRefusal::Busy(why) if why != Why::NoTag => {
+                self.work();
+                Here.yield_now();
+                Ok(())
+            }
+            why => Err(self.error_of(why)),
         }
-        Err(self.error_of(why))
     }
 
     fn error_of(&self, why: WireRefusal) -> MessageError {
         match why {
-            WireRefusal::Busy(_) => MessageError::TooMany { limit: REQUESTS_MAX },
+            WireRefusal::Busy(_) => MessageError::TooMany { limit: self.lock().requests_max() },
             WireRefusal::NoSuchRank { rank } => {
                 MessageError::NoSuchRank { rank, size: self.member.size() }
             }

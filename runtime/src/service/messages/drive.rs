@@ -11,8 +11,9 @@
 //!
 //! The lock is held for some hundreds of instructions, and never while a thread is
 //! woken or a long message is copied. A thread that waits for a message first polls
-//! for it for a while, if its rank has one worker and no other ULT wants that; then
-//! it sleeps, and idle workers poll for all.
+//! for it for a while, if no other one does; then it sleeps, and a worker without a ULT
+//! polls for all. In a rank of several workers a thread that polls is seen by peers, which
+//! then ring nobody for a short message; the [watch](super::watch) is that thread's part.
 //!
 //! A peer of this node that sends rings the doorbell only if a worker sleeps. It needs
 //! no fence for that if the worker runs the heavy half of an asymmetric fence
@@ -21,10 +22,12 @@
 //! network: short messages of the node are there when the receiver comes for them.
 
 use super::Received;
+use super::lookers::Lookers;
+use super::orphans::Orphans;
 use super::post::{Bag, ParcelPost};
 use super::route::on_wire;
 use super::state::{MessageState, Woken, WokenList, index};
-use super::wire::{MessageLanes, REQUESTS_MAX, carry_out_long};
+use super::wire::{MessageLanes, carry_out_long};
 use crate::config::Chosen;
 use crate::death::DeathWatch;
 use crate::endpoint_card::EndpointCard;
@@ -43,7 +46,9 @@ use tsumugi_core::msg::locked_matching::Board;
 use tsumugi_core::msg::{
     Copy, CopyJob, INLINE_BYTES_MAX, MessageCounts, RequestError, RequestId, Split, Thresholds,
 };
-use tsumugi_core::sync::{AtomicBool, Ordering};
+use tsumugi_core::sync::AtomicBool;
+#[cfg(any(test, feature = "testing"))]
+use tsumugi_core::sync::Ordering;
 use tsumugi_core::wait::Waker;
 use tsumugi_pvas::calibrate::SPLIT_LEAST;
 use tsumugi_pvas::{DistanceProbe, Member, cma, distance};
@@ -53,14 +58,17 @@ use tsumugi_ult::internals::{BiasedGuard, BiasedLock};
 pub struct Messages {
     pub(super) member: Member,
     state: BiasedLock<MessageState>,
-    /// For each request: its handle has gone, and its scope wants the result. False
-    /// again before the request is free.
-    pub(super) orphans: Box<[AtomicBool]>,
+    /// A mark is removed before its request is free.
+    pub(super) orphans: Orphans,
     /// A thread that waits polls for messages.
     pub(super) is_watched: AtomicBool,
     /// How many rounds such a thread polls; 0 where that would be at the cost of
     /// others.
     pub(super) rounds: u32,
+    /// The rank has several workers, so peers and workers see who looks for messages.
+    pub(super) is_seen: bool,
+    /// What the attendant knows of callers that look for messages.
+    pub(super) lookers: Lookers,
     deaths: DeathWatch,
     neighbours: NodeRanks,
     /// For each neighbour the probe of its distance, from the times of long copies;
@@ -76,7 +84,14 @@ pub struct Messages {
     board: Option<Board<'static>>,
     /// The operations of the rank that the ends of requests may end.
     host: Arc<HostOperations>,
+    /// The names of contexts, for reports.
+    pub(super) context_names: OnceLock<ContextName>,
 }
+
+/// The name that a library on top has for a context, such as that of a communicator of MPI.
+/// It is called by a thread that reports, while other threads may stand still: it waits for
+/// none of them.
+pub type ContextName = fn(u16) -> Option<String>;
 
 /// A message that has begun.
 #[derive(Clone, Copy, Debug)]
@@ -148,9 +163,11 @@ impl Messages {
         Ok(Self {
             member: member.clone(),
             state: BiasedLock::new(state),
-            orphans: (0..REQUESTS_MAX).map(|_| AtomicBool::new(false)).collect(),
+            orphans: Orphans::new(),
             is_watched: AtomicBool::new(false),
-            rounds: if chosen.workers == 1 { chosen.spin.saturating_mul(10) } else { 0 },
+            rounds: chosen.idleness().spins,
+            is_seen: chosen.workers > 1,
+            lookers: Lookers::default(),
             deaths: DeathWatch::default(),
             neighbours,
             probes,
@@ -159,7 +176,18 @@ impl Messages {
             net,
             board,
             host: Arc::default(),
+            context_names: OnceLock::new(),
         })
+    }
+
+    /// Has reports name contexts so. The first call counts.
+    pub fn name_contexts(&self, name: ContextName) {
+        let _ = self.context_names.set(name);
+    }
+
+    /// The name of a context, for reports.
+    pub(crate) fn context_name(&self, context: u16) -> Option<String> {
+        self.context_names.get().and_then(|name| name(context))
     }
 
     /// The operations of the rank that no engine carries out.
@@ -179,7 +207,7 @@ impl Messages {
     #[inline]
     pub fn orphan(&self, under: Under) {
         if let Under::Way(request, _) = under {
-            self.orphans[index(request)].store(true, Ordering::Relaxed);
+            self.orphans.set(index(request), true);
         }
     }
 
@@ -191,7 +219,7 @@ impl Messages {
             Under::Way(request, _) => {
                 // If it is held after the load, it was held at the load: then the
                 // mark is of this request, and not of a later one in the same place.
-                self.orphans[index(request)].load(Ordering::Relaxed) && self.is_held(under)
+                self.orphans.has(index(request)) && self.is_held(under)
             }
         }
     }
@@ -283,7 +311,8 @@ impl Messages {
             let moved = arrived
                 | on_wire!(state, |machine, wire| {
                     if rests { machine.rest(wire) } else { machine.advance(wire) }
-                });
+                })
+                | state.widen_if_cramped();
             has_moved |= moved;
             let mut woken = WokenList::new();
             state.note_ended(&mut woken);
@@ -295,6 +324,11 @@ impl Messages {
                 }
             }
             let mut job = state.machine.poll_job();
+            if job.is_some() && self.is_seen && self.gives_way() {
+                // Peers may have rung nobody until now, and the copy may take long.
+                has_moved |= on_wire!(state, |machine, wire| machine.advance_all(wire));
+                state.note_ended(&mut woken);
+            }
             if woken.is_empty() && job.is_none() {
                 return has_moved;
             }
@@ -430,10 +464,15 @@ impl Service for Messages {
         self.member.control().take_neglected() | has_come && self.work_on(self.lock(), false)
     }
 
-    /// Nothing: packets are looked at when the worker is idle again, or by the helper,
-    /// which the sender of a long message wakes. A short message is there when its
-    /// receiver comes for it.
-    fn on_busy(&self) {}
+    /// The only worker does nothing: packets are looked at when it is idle again, or by the
+    /// helper, which the sender of a long message wakes. A short message is there when its
+    /// receiver comes for it. Of several workers, another one may sleep for which no peer
+    /// has rung.
+    fn on_busy(&self) {
+        if self.is_seen {
+            self.look_again();
+        }
+    }
 }
 
 /// Converts measured thresholds to words that are compared with a message's length.
@@ -472,7 +511,7 @@ enum CopyOutcome {
 impl Messages {
     /// Whether a thread that waits for a message polls now.
     pub fn is_watched(&self) -> bool {
-        self.is_watched.load(Ordering::Relaxed)
+        self.is_watched.load(Ordering::Relaxed) || self.attendance().is_watched()
     }
 }
 

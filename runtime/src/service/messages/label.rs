@@ -32,6 +32,15 @@ pub struct Received {
     pub bytes: usize,
 }
 
+/// When a send ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SendMode {
+    /// When the buffer may be changed.
+    Standard,
+    /// When the message has met its receive, too.
+    Synchronous,
+}
+
 /// The pattern of the messages that a receive may match.
 #[inline]
 pub fn pattern(context: u16, source: Source, tags: Tags) -> Pattern<Rank> {

@@ -1,8 +1,11 @@
 //! The machine of a rank, and the waiters of its requests.
 
+use super::label::SendMode;
+use super::orphans::REQUESTS_FIRST;
 use super::post::{ParcelPost, with_room};
 use super::route::on_wire;
-use super::wire::{NodeWire, REQUESTS_MAX};
+use super::wire::NodeWire;
+
 use crate::leaked_slice::{LeakedSlice, lend};
 use std::any::Any;
 use std::ptr::NonNull;
@@ -12,7 +15,7 @@ use tsumugi_core::mem::{LocalRank, PeerIndex};
 use tsumugi_core::msg::locked_matching::Board;
 use tsumugi_core::msg::{
     self, Begun, CallError, INLINE_BYTES_MAX, Label, MatchingDesign, MessageBytes, MessageMachine,
-    MessageShape, Pattern, ReceivedMessage, RequestError, RequestId, Thresholds,
+    MessageShape, Pattern, REQUESTS_MAX, ReceivedMessage, RequestError, RequestId, Thresholds,
 };
 use tsumugi_core::sync::AtomicBool;
 use tsumugi_core::tag::Tag;
@@ -37,7 +40,7 @@ pub(super) struct MessageState {
     pub(super) has_ended: bool,
     /// The memory that the machine borrows; dropped last.
     tables: MessageTables,
-    _boards: LeakedSlice<Board<'static>>,
+    boards: LeakedSlice<Board<'static>>,
 }
 
 /// The machine's tables, freed with the state.
@@ -122,7 +125,7 @@ impl MessageState {
         post: Option<Box<ParcelPost>>,
         boards: Vec<Board<'static>>,
     ) -> Self {
-        let (lent, tables) = tables_of(shape);
+        let (lent, tables) = tables_of(shape, REQUESTS_FIRST, shape.unexpected());
         let mut machine = MessageMachine::new(own, shape, design, Thresholds::DEFAULT, lent)
             .unwrap_or_else(|error| panic!("{error}"));
         let (boards, lent_boards) = lend(boards);
@@ -133,13 +136,13 @@ impl MessageState {
             machine,
             near,
             post,
-            entries: (0..REQUESTS_MAX).map(|_| RequestEntry::default()).collect(),
+            entries: (0..REQUESTS_FIRST).map(|_| RequestEntry::default()).collect(),
             probers: Vec::new(),
             offered_from: Thresholds::DEFAULT.offered_from(),
             has_moved: false,
             has_ended: false,
             tables,
-            _boards: lent_boards,
+            boards: lent_boards,
         }
     }
 
@@ -184,6 +187,7 @@ impl MessageState {
         to: Rank,
         label: Label,
         from: MessageBytes,
+        mode: SendMode,
     ) -> Result<Begun<()>, WireRefusal> {
         let to = self.peer_of(to)?;
         on_wire!(self, |machine, wire| {
@@ -191,7 +195,10 @@ impl MessageState {
                 // The receive for this message may have been announced by now.
                 machine.look(wire, to);
             }
-            Ok(machine.send(wire, to, label, from)?)
+            Ok(match mode {
+                SendMode::Standard => machine.send(wire, to, label, from)?,
+                SendMode::Synchronous => machine.send_synchronous(wire, to, label, from)?,
+            })
         })
     }
 
@@ -220,7 +227,7 @@ impl MessageState {
             let is_alive = post.member().is_alive(post.peers().rank(next));
             let peers = with_room(next.0 + 1, post.member());
             let Some(peer) = self.machine.admit() else {
-                self.grow(peers);
+                self.grow(peers, self.machine.requests(), 0);
                 continue;
             };
             self.use_thresholds(peer, Thresholds::FAR);
@@ -230,13 +237,55 @@ impl MessageState {
         }
     }
 
-    /// Makes the machine's tables longer.
+    /// Makes the machine's tables longer: for so many peers and requests, and with so many
+    /// more places for unexpected messages.
     #[cold]
-    fn grow(&mut self, peers: u32) {
-        let shape = MessageShape { peers, ..self.machine.shape() };
-        let (lent, tables) = tables_of(shape);
+    fn grow(&mut self, peers: u32, requests: usize, more: usize) {
+        let old = self.machine.shape();
+        let shape = MessageShape { peers: peers.max(old.peers), ..old };
+        // The places of all peers to come, and those beyond the shape.
+        let beyond = self.machine.places() - old.unexpected();
+        let unexpected = (shape.unexpected() + beyond).max(self.tables.2.len()) + more;
+        let (lent, tables) = tables_of(shape, requests, unexpected);
         self.machine.grow(lent).unwrap_or_else(|error| panic!("{error}"));
         self.tables = tables;
+        self.entries.resize_with(requests, RequestEntry::default);
+    }
+
+    /// Makes room for as many requests again. Returns false if there are as many as there can
+    /// be: [`requests_max`](Self::requests_max).
+    #[cold]
+    pub(super) fn grow_requests(&mut self) -> bool {
+        let requests = self.machine.requests();
+        let more = (2 * requests).min(self.requests_max());
+        if more > requests {
+            self.grow(self.tables.0.len() as u32, more, 0);
+        }
+        more > requests
+    }
+
+    /// The requests that can be under way: with boards only as many as a board has posts.
+    pub(super) fn requests_max(&self) -> usize {
+        if self.has_boards() { REQUESTS_FIRST } else { REQUESTS_MAX }
+    }
+
+    fn has_boards(&self) -> bool {
+        self.boards.len() > 0
+    }
+
+    /// Makes room for more unexpected messages, if a receive waits for a message that may be
+    /// behind those for which there is room. Returns whether it has.
+    #[inline]
+    pub(super) fn widen_if_cramped(&mut self) -> bool {
+        self.machine.is_cramped() && self.widen()
+    }
+
+    #[cold]
+    fn widen(&mut self) -> bool {
+        let more = self.machine.places() / 2;
+        self.grow(self.tables.0.len() as u32, self.machine.requests(), more);
+        self.machine.widen(more as u32).unwrap_or_else(|error| panic!("{error}"));
+        true
     }
 
     /// Sets the thresholds for messages to a peer.
@@ -429,11 +478,14 @@ impl MessageState {
 }
 
 /// Makes empty tables for a machine of that shape.
-fn tables_of(shape: MessageShape) -> (msg::MessageTables<'static>, MessageTables) {
+fn tables_of(
+    shape: MessageShape,
+    requests: usize,
+    unexpected: usize,
+) -> (msg::MessageTables<'static>, MessageTables) {
     let (peers, lent_peers) = lend(vec![msg::MessagePeer::EMPTY; shape.peers as usize]);
-    let (requests, lent_requests) = lend(vec![msg::RequestEntry::EMPTY; REQUESTS_MAX]);
-    let (unexpected, lent_unexpected) =
-        lend(vec![msg::UnexpectedMessage::EMPTY; shape.unexpected()]);
+    let (requests, lent_requests) = lend(vec![msg::RequestEntry::EMPTY; requests]);
+    let (unexpected, lent_unexpected) = lend(vec![msg::UnexpectedMessage::EMPTY; unexpected]);
     let (log, lent_log) = lend(vec![msg::LoggedMessage::EMPTY; shape.log()]);
     let (mirror, lent_mirror) = lend(vec![msg::MirroredOffer::EMPTY; shape.mirrored()]);
     let tables = msg::MessageTables { peers, requests, unexpected, log, mirror };
@@ -452,7 +504,7 @@ pub(super) fn tables_bytes(shape: MessageShape) -> usize {
 pub(super) fn requests_bytes() -> usize {
     let request =
         size_of::<msg::RequestEntry>() + size_of::<RequestEntry>() + size_of::<AtomicBool>();
-    REQUESTS_MAX * request
+    REQUESTS_FIRST * request
 }
 
 /// The index of a request's entry.

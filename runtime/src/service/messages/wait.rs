@@ -5,6 +5,7 @@ use super::drive::{Messages, Under};
 use super::route::on_wire;
 use super::state::{MessageState, WaitingRequest, by_rank, index};
 use crate::error::MessageError;
+use std::fmt;
 use std::num::NonZero;
 use std::ptr::NonNull;
 use std::time::Duration;
@@ -35,7 +36,7 @@ impl Messages {
         reason: impl FnOnce() -> Reason,
     ) -> Result<Received, MessageError> {
         let Under::Way(request, room) = under else { return self.finish(under) };
-        match self.take_whole(request) {
+        match self.whole_of(request) {
             Some(whole) => Ok(whole.received()),
             None => self.end_of_any(request, room, Some(&reason())),
         }
@@ -44,7 +45,7 @@ impl Messages {
     /// Does the same for a message with a handle that has gone.
     pub fn finish_orphan(&self, under: Under) -> Result<Received, MessageError> {
         if let Some(request) = under.request() {
-            self.orphans[index(request)].store(false, Ordering::Relaxed);
+            self.orphans.set(index(request), false);
         }
         self.finish(under)
     }
@@ -52,15 +53,25 @@ impl Messages {
     /// Waits for the end of a request with a buffer of `room` bytes.
     #[inline(always)]
     pub(super) fn end_of(&self, request: RequestId, room: usize) -> Result<Received, MessageError> {
-        match self.take_whole(request) {
+        match self.whole_of(request) {
             Some(whole) => Ok(whole.received()),
             None => self.end_of_any(request, room, None),
         }
     }
 
+    /// Takes the result of a message that has ended with all its bytes. `None`: it has not, or
+    /// its result waits for another thread; nothing has happened. Never waits, and polls nothing.
+    #[inline(always)]
+    pub fn take_whole(&self, under: Under) -> Option<Received> {
+        match under {
+            Under::Ended(result) => result.ok(),
+            Under::Way(request, _) => self.whole_of(request).map(Whole::received),
+        }
+    }
+
     /// Takes the result if all went well; it is returned in registers, see `begin`.
     #[inline(never)]
-    fn take_whole(&self, request: RequestId) -> Option<Whole> {
+    fn whole_of(&self, request: RequestId) -> Option<Whole> {
         let mut state = self.lock();
         let msg::ReceivedMessage { source, tag, len, .. } = state.machine.take_whole(request)?;
         let source = state.rank_of(source);
@@ -92,6 +103,22 @@ impl Messages {
             self.sleep_or_leave(std::iter::once(request), 1, reason, &mut leave);
             if let Some(ended) = self.lock().take(request) {
                 return ended;
+            }
+            self.end_with_rank();
+        }
+    }
+
+    /// Waits until the message has ended; its result stays to be taken, so other threads may
+    /// cancel it meanwhile.
+    pub fn wait(&self, under: Under) {
+        let Under::Way(request, _) = under else { return };
+        let from = self.lock().machine.about(request).0;
+        let has_ended =
+            |state: &mut MessageState| (!state.machine.is_under_way(request)).then_some(());
+        while self.watch(from, has_ended, &mut || ()).is_none() {
+            self.sleep_for(std::iter::once(request), 1);
+            if has_ended(&mut self.lock()).is_some() {
+                break;
             }
             self.end_with_rank();
         }
@@ -212,7 +239,9 @@ impl Messages {
                 !is_there
             };
             // SAFETY: a thread that takes the probers out wakes each of them.
-            unsafe { Here.sleep(reason(source, pattern.tag), &mut publish) };
+            unsafe {
+                Here.sleep(reason(COMING, source, pattern.tag, pattern.context), &mut publish)
+            };
         }
     }
 
@@ -303,6 +332,9 @@ impl Messages {
         mut look: impl FnMut(&mut MessageState, u32) -> (bool, Option<T>),
         leave: &mut dyn FnMut(),
     ) -> Option<T> {
+        if self.is_seen {
+            return self.look_seen(look, leave);
+        }
         self.is_watched.store(true, Ordering::Relaxed);
         let mut result = None;
         let mut leave = || {
@@ -376,6 +408,7 @@ impl Messages {
         let first = requests.clone().next().expect("the caller waits for at least one message");
         let (peer, tag) = state.machine.about(first);
         let peer = peer.map(|peer| state.rank_of(peer));
+        let (context, is_receive) = state.machine.kind_of(first).unwrap_or_default();
         drop(state);
         let pointer = waiting.with_mut(NonNull::new).expect("a variable has an address");
         let mut is_shared = false;
@@ -405,7 +438,8 @@ impl Messages {
             self.lock().unregister(requests.clone(), pointer);
             leave();
         };
-        let because = because.copied().unwrap_or_else(|| reason(peer, tag));
+        let what = if is_receive { COMING } else { GOING };
+        let because = because.copied().unwrap_or_else(|| reason(what, peer, tag, context));
         // SAFETY: the last of the requests to end takes the waker out and uses it.
         // `leave` only takes locks, and no sleeper holds one of them.
         unsafe { Here.sleep_or_leave(because, &mut publish, &mut leave) };
@@ -466,12 +500,57 @@ fn looked_at(found: msg::ReceivedMessage<Rank>) -> Received {
     Received { source: found.source, tag: found.tag, bytes: found.len as usize }
 }
 
-fn reason(source: Option<Rank>, tag: Option<u32>) -> Reason {
-    let at = source.map_or(u64::MAX, |rank| u64::from(rank.0));
-    Reason { what: "message", at, wanted: tag.map_or(u64::MAX, u64::from) }
+/// The reason of a wait for a message. The place is the context and the other rank, or
+/// `u32::MAX` for any.
+fn reason(what: &'static str, peer: Option<Rank>, tag: Option<u32>, context: u16) -> Reason {
+    let peer = peer.map_or(u32::MAX, |rank| rank.0);
+    let at = u64::from(context) << 32 | u64::from(peer);
+    Reason { what, at, wanted: tag.map_or(u64::MAX, u64::from) }
 }
+
+/// The words of a report for a wait.
+pub(crate) struct MessageWait<'a> {
+    reason: &'a Reason,
+    /// The name that the program has for the context.
+    context: Option<String>,
+}
+
+impl<'a> MessageWait<'a> {
+    /// `None`: the wait is for something else.
+    pub(crate) fn of(reason: &'a Reason, messages: &Messages) -> Option<Self> {
+        [COMING, GOING].contains(&reason.what).then(|| Self {
+            reason,
+            context: messages.context_names.get().and_then(|name| name((reason.at >> 32) as u16)),
+        })
+    }
+}
+
+impl fmt::Display for MessageWait<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Reason { what, at, wanted } = *self.reason;
+        let peer = Some(at as u32).filter(|peer| *peer != u32::MAX);
+        match (what, peer) {
+            (GOING, Some(rank)) => write!(f, " waits until rank {rank} takes a message")?,
+            (GOING, None) => write!(f, " waits until a message is taken")?,
+            (_, Some(rank)) => write!(f, " waits for a message from rank {rank}")?,
+            (_, None) => write!(f, " waits for a message from any rank")?,
+        }
+        match wanted {
+            u64::MAX => write!(f, " with any tag")?,
+            tag => write!(f, " with tag {tag}")?,
+        }
+        match &self.context {
+            Some(name) => write!(f, " on {name}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A wait for a message that comes, and for one that this rank has sent.
+const COMING: &str = "message";
+const GOING: &str = "message sent";
 
 /// How long a thread of a rank that has ended waits before it looks at its peers again.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 /// Looks of a thread each time that it has the lock.
-const LOOKS: u32 = 8;
+pub(super) const LOOKS: u32 = 8;

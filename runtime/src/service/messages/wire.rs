@@ -6,6 +6,7 @@
 //! sleeper at the other end, and copies of long messages that bypass the caches. The
 //! memory stays until the job ends, because a last write of a peer may come late.
 
+use super::orphans::REQUESTS_FIRST;
 use crate::config::Chosen;
 use crate::error::Error;
 use crate::leaked_slice::{LeakedSlice, lend, zeroes};
@@ -68,7 +69,7 @@ impl MessageLanes {
     ) -> Result<Self, Error> {
         let shape = MessageShape { peers: neighbours.count(), ..shape(member.size()) };
         let lanes_bytes = shape.memory_size();
-        let board = BoardShape { peers: member.size(), posts: REQUESTS_MAX as u32 };
+        let board = BoardShape { peers: member.size(), posts: REQUESTS_FIRST as u32 };
         let has_board = chosen.messages == MatchingDesign::Locked;
         let board_bytes = if has_board { Board::memory_size(board) } else { 0 };
         let bytes = lanes_bytes + board_bytes;
@@ -84,7 +85,7 @@ impl MessageLanes {
             unsafe { member.direct().register_runtime(at, bytes as u64, Access::ReadWrite)? };
         let is_registered = halves::register();
         // With more than one worker the sender must see not only sleepers but also
-        // workers that look for work. And a worker that does not spin sleeps as
+        // threads that look for messages. And a worker that does not spin sleeps as
         // often as peers send, and each time its fence interrupts all processors
         // that compute: `tsumugi bench message --only halo10` shows it.
         let is_rare = chosen.workers == 1 && chosen.spin > 0;
@@ -297,13 +298,13 @@ impl LaneTransport for NodeWire {
 }
 
 impl LanePeer {
-    /// Wakes a worker of the rank if one sleeps.
+    /// Wakes a worker of the rank if one sleeps and no thread looks for messages.
     #[inline(always)]
     fn ring(&self) {
         if self.sleeps_fenced {
             self.bells.ring_fenced(&SystemFutex);
         } else {
-            self.bells.ring(&SystemFutex);
+            self.bells.ring_unattended(&SystemFutex);
         }
     }
 
@@ -366,5 +367,3 @@ impl fmt::Debug for NodeWire {
         write!(f, "NodeWire({} peers)", self.peers.len())
     }
 }
-/// Sends and receives of a rank that can be under way.
-pub(super) const REQUESTS_MAX: usize = 4096;
