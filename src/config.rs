@@ -12,6 +12,8 @@
 //! | `TSUMUGI_SPIN` | rounds that an idle worker searches for work before it sleeps | 200; 0 with more workers on the node than cores |
 //! | `TSUMUGI_VERBOSE` | `on`: rank 0 prints how the ranks found each other | `off` |
 //! | `TSUMUGI_SUSPENSION` | the action when a ULT suspends under an [`ult::NoSuspend`](tsumugi_ult::NoSuspend), or while it unwinds from a panic: `off`, `report` (a line on standard error for each name, reason and place), `panic` (the same line, and the `NoSuspend` panics when it is dropped), `abort` (the same line, and the process is aborted at that place) | `off`; `panic` in a build with debug assertions |
+//! | `TSUMUGI_MPI_HEAP` | `on`: blocks that a program of MPI allocates lie in the partition of its rank | `off` |
+//! | `TSUMUGI_MPI_CHECKS` | `on`: programs of MPI are checked: members compare their collectives, and the end of the job names objects that are left | `off` |
 //! | `TSUMUGI_REPORT` | the signal on which a rank reports all its ULTs: `usr1`, `usr2` | none |
 //! | `TSUMUGI_TRACE` | a folder, into which each rank writes at its end a trace of its ULTs for Perfetto | none |
 //! | `TSUMUGI_NETWORK` | the network between nodes: `ofi` (libfabric), `verbs` (libibverbs), `off` | `ofi` |
@@ -24,6 +26,7 @@
 //! | `TSUMUGI_SILENCE_TIMEOUT` | how long a rank may be kept from running, or be cut off from the network, before it is given up, by ranks of other nodes or by the first rank of its own node, which ends it: they wait half as long again; a job of one node waits for ever | `5s` |
 //! | `TSUMUGI_FAULTS` | injects network faults, to test a program: the seed for which operations are delayed, reordered, refused, and lost and sent again | no faults |
 //! | `TSUMUGI_MESSAGES` | whether and how the sender writes a message directly into a receive: `mirror`, `locked`, `two_copy` | `mirror` |
+//! | `TSUMUGI_COLLECTIVES` | algorithms of collectives in place of those that their lengths choose, to measure them: words `COLLECTIVE=ALGORITHM` with commas between them ([`tsumugi_core::coll::schedule::CollForced`]); the same at all ranks | none |
 //! | `TSUMUGI_CALIBRATE` | whether a job measures the sizes at which messages change their path: `on`, `off` | `on` where each worker of a launcher's ranks has a core |
 //! | `TSUMUGI_INLINE_MAX_BYTES` | up to this size a message travels in its packet | measured |
 //! | `TSUMUGI_EAGER_MAX_BYTES` | up to this size a message without a known receive is sent eagerly, through slots | measured |
@@ -49,6 +52,8 @@
 
 use crate::{Error, NetworkFacts, NoNetwork};
 use std::time::Duration;
+use tsumugi_core::coll::schedule::{CollForced, UnknownWord};
+use tsumugi_core::excerpt::Excerpt;
 use tsumugi_core::msg::MatchingDesign;
 use tsumugi_core::wait::DoorbellSet;
 use tsumugi_pvas::SpaceConfig;
@@ -84,6 +89,10 @@ pub struct Config {
     pub verbose: bool,
     /// The action when a ULT suspends where it must not.
     pub suspension: Option<SuspensionCheck>,
+    /// Whether blocks that a program of MPI allocates lie in the partition of its rank.
+    pub mpi_heap: bool,
+    /// Whether the library of MPI compares what the ranks call.
+    pub mpi_checks: bool,
     /// The reports and traces of a rank.
     pub inside: Inside,
     /// How a sender finds the receive into which it may write a message directly.
@@ -92,6 +101,8 @@ pub struct Config {
     pub calibrate: Option<bool>,
     /// Thresholds that are set and not measured.
     pub thresholds: ByHand,
+    /// Algorithms of collectives that are forced: the same at all ranks.
+    pub collectives: CollForced,
     /// The partitions; a job that was started by the launcher has its partitions
     /// already.
     pub space: SpaceConfig,
@@ -119,6 +130,8 @@ impl Config {
             path: choice(PATH, &PATHS)?,
             verbose: choice(VERBOSE, &SWITCH)?.unwrap_or(false),
             suspension: choice(SUSPENSION, &SUSPENSIONS)?,
+            mpi_heap: choice(MPI_HEAP, &SWITCH)?.unwrap_or(false),
+            mpi_checks: choice(MPI_CHECKS, &SWITCH)?.unwrap_or(false),
             inside: Inside {
                 report: choice(REPORT, &REPORTS)?,
                 trace: std::env::var_os(TRACE).map(Into::into),
@@ -126,6 +139,7 @@ impl Config {
             messages: choice(MESSAGES, &DESIGNS)?,
             calibrate: choice(CALIBRATE, &SWITCH)?,
             thresholds: thresholds()?,
+            collectives: collectives()?,
             space: SpaceConfig::from_env()?,
             pool_bytes: size(POOL, POOL_BYTES_MIN, POOL_BYTES_MAX)?,
             network: NetworkConfig {
@@ -178,6 +192,7 @@ impl Config {
             messages: self.messages.unwrap_or(MatchingDesign::Mirror),
             calibrate: self.calibrate.unwrap_or(true) && !crowded && size > 1,
             thresholds: self.thresholds,
+            collectives: self.collectives,
             silence: self.network.silence_limit(),
             pool_bytes: self.pool_bytes.unwrap_or(POOL_BYTES.min(self.space.exposed_bytes / 4)),
         }
@@ -215,6 +230,19 @@ fn thresholds() -> Result<ByHand, ConfigError> {
         pieces_max: bytes(PIECES_MAX)?,
         kernel_from: bytes(KERNEL_FROM)?,
         chunk: size(CHUNK, 64, 1 << 30)?.map(|bytes| bytes as u64),
+    })
+}
+
+fn collectives() -> Result<CollForced, ConfigError> {
+    let text = word(COLLECTIVES);
+    text.map_or(Ok(CollForced::NONE), |text| forced(&text))
+}
+
+/// Reads the value of [`COLLECTIVES`].
+pub(crate) fn forced(text: &str) -> Result<CollForced, ConfigError> {
+    CollForced::parse(text).map_err(|UnknownWord { word, choices }| {
+        let value = Excerpt::new(word);
+        ConfigError::NoSuchChoice { name: COLLECTIVES, value, choices }
     })
 }
 
@@ -267,6 +295,10 @@ pub const BIND: &str = "TSUMUGI_BIND";
 pub const PATH: &str = "TSUMUGI_PATH";
 /// The variable of [`Config::verbose`].
 pub const VERBOSE: &str = "TSUMUGI_VERBOSE";
+/// The variable of [`Config::mpi_heap`].
+pub const MPI_HEAP: &str = "TSUMUGI_MPI_HEAP";
+/// The variable of [`Config::mpi_checks`].
+pub const MPI_CHECKS: &str = "TSUMUGI_MPI_CHECKS";
 /// The variable of [`Config::suspension`].
 pub const SUSPENSION: &str = "TSUMUGI_SUSPENSION";
 /// The variable of [`NetworkConfig::provider`].
@@ -287,6 +319,8 @@ pub const SILENCE: &str = "TSUMUGI_SILENCE_TIMEOUT";
 pub const FAULTS: &str = "TSUMUGI_FAULTS";
 /// The variable of [`Config::messages`].
 pub const MESSAGES: &str = "TSUMUGI_MESSAGES";
+/// The variable of [`Config::collectives`].
+pub const COLLECTIVES: &str = "TSUMUGI_COLLECTIVES";
 /// The variable of [`Config::calibrate`].
 pub const CALIBRATE: &str = "TSUMUGI_CALIBRATE";
 /// The variable of [`ByHand::inline_max`].

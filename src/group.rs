@@ -11,6 +11,7 @@
 //! | [`Group::scatter`] | a block of one member's values to each |
 //! | [`Group::alltoall`] | a block of each for each |
 //! | [`Sum`], [`Min`], ..., [`Commuting`], `Fn(T, T) -> T` | [operations](Operation) |
+//! | [`Group::duplicate_forcing`] | the same members with algorithms that the program chooses |
 //! | [`Group::ops`] | all of them as values: waited for, awaited, tried, or given a function |
 //!
 //! All members of a group call the same collectives in the same order, with lengths that
@@ -19,7 +20,7 @@
 //! member that notices it returns [`CollError::LengthsDiffer`](crate::CollError), and has
 //! taken part to the end, so that the others do not wait for it. But a length also chooses
 //! the algorithm: members whose lengths lie on two sides of such a size (256 bytes on one
-//! node; others are in `core/src/coll/schedule/choice.rs`) may wait for each other for
+//! node; others are in `core/src/coll/schedule/threshold.rs`) may wait for each other for
 //! ever, and the report of a standstill names the collective.
 //!
 //! ```
@@ -72,5 +73,6 @@ pub use operation::{And, Commuting, Max, Min, Operation, Or, Prod, Sum, Xor};
 pub use ops::{CombineBy, GroupOps, InPlace, MoveOnly, NoValues, OfGroup, ToOther};
 #[doc(hidden)]
 pub use raw::{RawBlocks, RawCollective, StartedCollective, raw_combine};
+pub use tsumugi_core::coll::schedule::{CollForced, CollKind, UnknownWord};
 #[doc(hidden)]
 pub use tsumugi_runtime::service::collectives::CombineFn;

@@ -98,7 +98,7 @@ pub use ops::Signal;
 #[cfg_attr(docsrs, doc(cfg(feature = "bytemuck")))]
 pub use pod::Pod;
 pub use runtime::Runtime;
-pub use start::{Bootstrapped, run, run_ranks};
+pub use start::{Bootstrapped, EnteredJob, run, run_ranks};
 pub use steal::{RankDeque, Stealer};
 pub use window::Window;
 

@@ -385,6 +385,7 @@ impl RegisteredBlock {
         agent: Agent,
         owner: MemoryOwner,
     ) -> Result<Self, Error> {
+        runtime.handle().check_process()?;
         let layout = Layout::array::<T>(len).and_then(|array| array.align_to(LINE));
         // The device's words have 8 bytes.
         let layout = match agent {

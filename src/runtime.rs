@@ -152,6 +152,7 @@ impl Runtime {
     /// [`Error::Coll`]: a rank has died, or another thread of this rank is in a
     /// collective. [`Error::Addr`]: a rank has died after the first barrier.
     pub fn allgather(&self, word: u64) -> Result<Vec<u64>, Error> {
+        self.handle.check_process()?;
         let team = self.handle.node().team();
         // SAFETY: the team's words, of which each rank writes only its own.
         let published = |rank| unsafe { Remote::of_runtime(team.published(rank)) };

@@ -16,8 +16,9 @@ use crate::{Config, Error, Rank, Runtime};
 use std::fmt;
 use tsumugi_core::boot::Bootstrap;
 use tsumugi_pvas::{Launch, LaunchError, Member};
+use tsumugi_runtime::config::Chosen;
 use tsumugi_runtime::job::{JobConfig, JoinedJob, is_rank};
-use tsumugi_runtime::start::{Apart, run_job, run_threads};
+use tsumugi_runtime::start::{Apart, EnteredRank, enter_job, run_job, run_threads};
 
 /// Runs `main` as this process's rank, on a ULT, and returns its result. The calling
 /// thread is a worker meanwhile.
@@ -122,13 +123,55 @@ impl Bootstrapped {
         main: impl FnOnce(&Runtime) -> Result<T, E> + Send,
     ) -> Result<T, E> {
         let job = JoinedJob::join_with(self.bootstrap, &self.config.of_job())?;
-        self.config.run_job(job, main)
+        let chosen = self.config.chosen_for(&job);
+        run_job(job, &chosen, |handle| main(&Runtime::new(handle)))
     }
 }
 
 impl fmt::Debug for Bootstrapped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Bootstrapped").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+/// A rank of which the program's own `main` is a ULT: [`Config::enter`] makes it.
+#[must_use = "the rank ends by `leave`"]
+pub struct EnteredJob {
+    runtime: Runtime,
+    rank: EnteredRank,
+}
+
+impl EnteredJob {
+    /// The rank.
+    pub fn runtime(&self) -> &Runtime {
+        &self.runtime
+    }
+
+    /// Whether the caller is the ULT that has entered, which alone can leave.
+    pub fn is_caller(&self) -> bool {
+        self.rank.is_caller()
+    }
+
+    /// Waits until all ranks have come to the end of their jobs, and ends the rank: the
+    /// caller is an ordinary thread again. ULTs that have not ended are cut off. Blocking.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Coll`]: another rank has died. This one has ended all the same.
+    ///
+    /// # Panics
+    ///
+    /// If the caller is not the ULT that has entered.
+    pub fn leave(self) -> Result<(), Error> {
+        let Self { runtime, rank } = self;
+        drop(runtime);
+        rank.leave()
+    }
+}
+
+impl fmt::Debug for EnteredJob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "EnteredJob({:?})", self.runtime)
     }
 }
 
@@ -142,13 +185,24 @@ impl Config {
         self,
         main: impl FnOnce(&Runtime) -> Result<T, E> + Send,
     ) -> Result<T, E> {
-        if let Some(ranks) = self.ranks.filter(|_| !is_rank()) {
-            // No destructor of the caller runs: this process is no rank, and has nothing
-            // to give back to `main`.
-            std::process::exit(self.launch(ranks).map_err(Error::from)?.into());
-        }
-        let job = JoinedJob::join(&self.of_job())?;
-        self.run_job(job, main)
+        let (chosen, job) = self.join()?;
+        run_job(job, &chosen, |handle| main(&Runtime::new(handle)))
+    }
+
+    /// Makes this process a rank, what the calling thread runs a ULT of it on the thread's
+    /// own stack, and the thread its last worker, until the rank is
+    /// [left](EnteredJob::leave): for libraries that a program calls from the middle of its
+    /// `main`. As in [`run`], the process starts itself as several ranks if it has no
+    /// launcher and [`Config::ranks`] says so. `None`: the caller is a ULT already, or no
+    /// thread can enter a scheduler on this system.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`run`].
+    pub fn enter(self) -> Result<Option<EnteredJob>, Error> {
+        let (chosen, job) = self.join()?;
+        let rank = enter_job(job, &chosen)?;
+        Ok(rank.map(|rank| EnteredJob { runtime: Runtime::new(rank.handle().clone()), rank }))
     }
 
     /// This configuration for a rank of the job that `bootstrap` brings together: for a
@@ -175,17 +229,23 @@ impl Config {
         Bootstrapped { config: self, bootstrap: Box::new(bootstrap) }
     }
 
-    /// Runs `main` as a rank of `job`.
-    fn run_job<T: Send, E: From<Error> + Send>(
-        self,
-        job: JoinedJob,
-        main: impl FnOnce(&Runtime) -> Result<T, E> + Send,
-    ) -> Result<T, E> {
+    /// Joins the job, or starts it: then this does not return, except with an error.
+    fn join(self) -> Result<(Chosen, JoinedJob), Error> {
+        if let Some(ranks) = self.ranks.filter(|_| !is_rank()) {
+            // No destructor of the caller runs: this process is no rank, and has nothing
+            // to give back to `main`.
+            std::process::exit(self.launch(ranks).map_err(Error::from)?.into());
+        }
+        let job = JoinedJob::join(&self.of_job())?;
+        Ok((self.chosen_for(&job), job))
+    }
+
+    /// The settings of a rank of `job`.
+    fn chosen_for(self, job: &JoinedJob) -> Chosen {
         if job.rank() == Rank(0) {
             report_misspelt();
         }
-        let chosen = self.choose(job.node_size());
-        run_job(job, &chosen, |handle| main(&Runtime::new(handle)))
+        self.choose(job.node_size())
     }
 
     /// Starts this program as the ranks of a job, and watches over them; returns the

@@ -1,5 +1,6 @@
 //! Tests of whole ranks, over networks inside of the process.
 
+mod attendance;
 mod calls;
 mod ending;
 mod messages;

@@ -49,7 +49,8 @@ impl Comm {
     /// - [`MessageError::NoSuchRank`]: the job does not have the rank `to`.
     /// - [`MessageError::PeerLost`]: `to` has died.
     /// - [`MessageError::Ended`]: this rank has ended, in this call or before it.
-    /// - [`MessageError::TooMany`]: this rank has 4,096 messages in progress.
+    /// - [`MessageError::TooMany`]: this rank has 1,048,576 messages in progress, or 4,096
+    ///   with `TSUMUGI_MESSAGES=locked`.
     /// - [`MessageError::Failed`]: the bytes could not be moved.
     ///
     /// That `to` has returned from its main function is no error: other threads of it
@@ -81,7 +82,8 @@ impl Comm {
     ///   nothing.
     /// - [`MessageError::Ended`]: this rank has ended, in this call or before it: the
     ///   call was made by a thread that is no ULT of the rank.
-    /// - [`MessageError::TooMany`]: this rank has 4,096 messages in progress.
+    /// - [`MessageError::TooMany`]: this rank has 1,048,576 messages in progress, or 4,096
+    ///   with `TSUMUGI_MESSAGES=locked`.
     /// - [`MessageError::Failed`]: the bytes could not be moved; the content of
     ///   `values` is undefined.
     pub fn recv<T: Plain>(

@@ -4,7 +4,7 @@
 use crate::Error;
 use tsumugi_core::coll::CollError;
 use tsumugi_core::coll::schedule::{
-    Block, Blocks, BufferSpan, CollBuffer, CollPlan, CollTables, CollThresholds, Elements,
+    Block, Blocks, BufferSpan, CollBuffer, CollPlan, CollTables, Elements,
 };
 use tsumugi_runtime::service::collectives::{CollScratch, GroupHandle};
 
@@ -61,6 +61,22 @@ pub(super) struct Planned {
 }
 
 impl GroupCall<'_> {
+    /// Checks the root, if the call has one.
+    ///
+    /// # Errors
+    ///
+    /// There is no such root.
+    #[inline]
+    pub(super) fn check_root(&self, handle: &GroupHandle) -> Result<(), Error> {
+        match *self {
+            Self::Broadcast { root }
+            | Self::Reduce { root }
+            | Self::Gather { root }
+            | Self::Scatter { root } => handle.root(root).map(drop),
+            _ => Ok(()),
+        }
+    }
+
     /// Plans the call of a member, with `elements` as this member's values, and with room for
     /// `room` values of the result if that lies elsewhere.
     ///
@@ -78,23 +94,20 @@ impl GroupCall<'_> {
         let (me, size) = (handle.me(), handle.size() as usize);
         let (len, total, bytes) = (elements.count, elements.total(), elements.bytes);
         let mut scratch = CollScratch::default();
+        let choice = handle.choice();
         let plan = match self {
-            Self::Barrier => THRESHOLDS.barrier(member, view()),
-            Self::Broadcast { root } => {
-                THRESHOLDS.broadcast(member, view(), handle.root(root)?, total)
-            }
-            Self::Reduce { root } => {
-                THRESHOLDS.reduce(member, view(), handle.root(root)?, elements)
-            }
-            Self::Allreduce => THRESHOLDS.allreduce(member, view(), elements),
-            Self::Scan => THRESHOLDS.scan(member, elements, false),
-            Self::Exscan => THRESHOLDS.scan(member, elements, true),
+            Self::Barrier => choice.barrier(member, view()),
+            Self::Broadcast { root } => choice.broadcast(member, view(), handle.root(root)?, total),
+            Self::Reduce { root } => choice.reduce(member, view(), handle.root(root)?, elements),
+            Self::Allreduce => choice.allreduce(member, view(), elements),
+            Self::Scan => choice.scan(member, elements, false),
+            Self::Exscan => choice.scan(member, elements, true),
             Self::Gather { root } => {
                 let root = handle.root(root)?;
                 if me == root.root {
                     check_len(room, len.saturating_mul(size))?;
                 }
-                THRESHOLDS.rooted(member, root, total, false, false)
+                choice.rooted(member, root, total, false, false)
             }
             Self::GatherV { root, counts } => {
                 let root = handle.root(root)?.root;
@@ -112,7 +125,7 @@ impl GroupCall<'_> {
                 if me == root.root {
                     check_len(len, room.saturating_mul(size))?;
                 }
-                THRESHOLDS.rooted(member, root, room * bytes, true, false)
+                choice.rooted(member, root, room * bytes, true, false)
             }
             Self::ScatterV { root, counts } => {
                 let root = handle.root(root)?.root;
@@ -129,7 +142,7 @@ impl GroupCall<'_> {
                 check_len(room, len.saturating_mul(size))?;
                 let own = BufferSpan::first(CollBuffer::Input, total);
                 let (at, blocks) = (me as usize * total, Blocks::Even { bytes: total });
-                THRESHOLDS.allgather(member, own, at, room * bytes, blocks)
+                choice.allgather(member, own, at, room * bytes, blocks)
             }
             Self::AllgatherV { counts } => {
                 scratch = blocks_of(handle, [None, Some(counts)], bytes)?;
@@ -137,12 +150,12 @@ impl GroupCall<'_> {
                 check_len(room, total_of(counts))?;
                 let own = BufferSpan::first(CollBuffer::Input, total);
                 let at = scratch.blocks[1][me as usize].at;
-                THRESHOLDS.allgather(member, own, at, room * bytes, Blocks::Received)
+                choice.allgather(member, own, at, room * bytes, Blocks::Received)
             }
             Self::Alltoall => {
                 check_len(len, len / size * size)?;
                 check_len(room, len)?;
-                THRESHOLDS.alltoall(member, total / size)
+                choice.alltoall(member, total / size)
             }
             Self::AlltoallV { sent, received } => {
                 scratch = blocks_of(handle, [Some(sent), Some(received)], bytes)?;
@@ -159,14 +172,14 @@ impl GroupCall<'_> {
                 check_len(room, own)?;
                 let block = own * bytes;
                 let (at, blocks) = (me as usize * block, Blocks::Even { bytes: block });
-                THRESHOLDS.reduce_scatter(member, elements, blocks, at..at + block)
+                choice.reduce_scatter(member, elements, blocks, at..at + block)
             }
             Self::ReduceScatterV { counts } => {
                 scratch = blocks_of(handle, [Some(counts), None], bytes)?;
                 check_len(len, total_of(counts))?;
                 check_len(room, counts[me as usize])?;
                 let Block { at, len, .. } = scratch.blocks[0][me as usize];
-                THRESHOLDS.reduce_scatter(member, elements, Blocks::Sent, at..at + len)
+                choice.reduce_scatter(member, elements, Blocks::Sent, at..at + len)
             }
         };
         let mut planned = Planned { plan, scratch };
@@ -220,5 +233,3 @@ pub(super) fn check_len(len: usize, needed: usize) -> Result<(), Error> {
         false => Err(Error::Coll(CollError::WrongLength { len, needed })),
     }
 }
-
-pub(super) const THRESHOLDS: CollThresholds = CollThresholds::DEFAULT;

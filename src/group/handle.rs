@@ -4,7 +4,7 @@ use super::call::{GroupCall, Planned, tables_of};
 use super::operation::{Operation, combine_of};
 use crate::{Error, Plain, Rank, Runtime};
 use std::fmt;
-use tsumugi_core::coll::schedule::Elements;
+use tsumugi_core::coll::schedule::{CollForced, Elements};
 use tsumugi_runtime::service::collectives::{Combine, CombineFn, GroupHandle};
 
 /// Some ranks of a job, in an order. A handle: cheap to clone and to send to other
@@ -73,6 +73,20 @@ impl Group {
         let handle = self.handle.split(Some(0), self.rank().into())?;
         let handle = handle.expect("each member brings a color");
         Ok(Self { runtime: self.runtime.clone(), handle })
+    }
+
+    /// Makes a group of the same members, which takes the algorithms that `forced` says: the
+    /// same at all members. An algorithm that cannot serve a call, such as rows for a long
+    /// value, is replaced by the one that the lengths choose. For measurements;
+    /// `TSUMUGI_COLLECTIVES` forces those of the groups of a job. Collective.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`split`](Self::split).
+    pub fn duplicate_forcing(&self, forced: CollForced) -> Result<Self, Error> {
+        let mut group = self.duplicate()?;
+        assert!(group.handle.force(forced), "a new group has one handle");
+        Ok(group)
     }
 
     /// Waits until every member has called it.
@@ -151,7 +165,15 @@ impl Group {
         self.run_combining(GroupCall::Exscan, values, operation)
     }
 
-    pub(super) fn handle(&self) -> &GroupHandle {
+    /// The group of a handle of this rank, for libraries of other interfaces.
+    #[doc(hidden)]
+    pub fn of_handle(runtime: &Runtime, handle: GroupHandle) -> Self {
+        Self { runtime: runtime.clone(), handle }
+    }
+
+    /// The handle.
+    #[doc(hidden)]
+    pub fn handle(&self) -> &GroupHandle {
         &self.handle
     }
 

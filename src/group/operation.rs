@@ -10,7 +10,7 @@ use tsumugi_core::mem::Plain;
 /// which there are faster algorithms.
 ///
 /// An operation computes, and must not wait: any thread of the rank may call the operation of
-/// a collective that has begun as a value, and moves nothing else meanwhile. If an operation
+/// a collective that has begun, and an operation that would wait panics there. If an operation
 /// panics, a blocking collective unwinds at this rank, and a begun one ends with an error;
 /// some of the other members may wait for this rank until it ends.
 pub trait Operation<T>: Send + Sync {

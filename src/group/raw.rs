@@ -4,14 +4,13 @@
 //! A call here makes the plan of a collective. It is then carried out by
 //! [`RawCollective::run`], or begun by [`RawCollective::begin`].
 
-use super::call::{THRESHOLDS, check_len, total_of};
+use super::call::{GroupCall, Planned, check_len, total_of};
 use super::handle::Group;
 use super::operation::{Operation, combine_of};
 use crate::{Error, Plain};
 use std::fmt;
-use tsumugi_core::coll::schedule::{
-    Block, Blocks, BufferSpan, CollBuffer, CollPlan, CollTables, CombineOrder, Elements,
-};
+use tsumugi_core::coll::CollError;
+use tsumugi_core::coll::schedule::{Block, Blocks, CollPlan, CollTables, CombineOrder, Elements};
 use tsumugi_runtime::service::collectives::{
     CollBegun, CollCall, CollInFlight, CollOwner, CollScratch, Combine, CombineFn,
 };
@@ -19,9 +18,16 @@ use tsumugi_runtime::service::collectives::{
 /// A collective of which the lengths are known.
 pub struct RawCollective<'a> {
     group: &'a Group,
-    plan: CollPlan,
-    /// The blocks of the input and of the output, if their lengths differ.
-    blocks: [Vec<Block>; 2],
+    steps: Steps,
+}
+
+/// What this member does.
+enum Steps {
+    /// A call with as many elements for each member. It is planned where it runs: a plan takes
+    /// a kilobyte, which would be copied with each value that has it.
+    Call { call: GroupCall<'static>, elements: Elements, room: usize },
+    /// A call with blocks of different lengths, those of its input and of its output.
+    Planned(Box<(CollPlan, [Vec<Block>; 2])>),
 }
 
 /// Blocks of different lengths, one for each member: their bytes, and where they begin.
@@ -48,11 +54,12 @@ pub unsafe fn raw_combine<T: Plain>(
 
 impl Group {
     /// As [`barrier`](Self::barrier). No buffers.
-    pub fn raw_barrier(&self) -> RawCollective<'_> {
-        self.raw(
-            "in group barrier",
-            THRESHOLDS.barrier(self.handle().member(), self.handle().view()),
-        )
+    ///
+    /// # Errors
+    ///
+    /// None.
+    pub fn raw_barrier(&self) -> Result<RawCollective<'_>, Error> {
+        self.called(GroupCall::Barrier, bytes_of(0), 0)
     }
 
     /// As [`broadcast`](Self::broadcast), of `bytes` bytes of the output.
@@ -61,9 +68,7 @@ impl Group {
     ///
     /// There is no member `root`.
     pub fn raw_broadcast(&self, bytes: usize, root: u32) -> Result<RawCollective<'_>, Error> {
-        let (root, handle) = (self.handle().root(root)?, self.handle());
-        Ok(self
-            .raw("in broadcast", THRESHOLDS.broadcast(handle.member(), handle.view(), root, bytes)))
+        self.called(GroupCall::Broadcast { root }, bytes_of(bytes), bytes)
     }
 
     /// As [`reduce`](Self::reduce). The output is used at the root alone.
@@ -72,36 +77,42 @@ impl Group {
     ///
     /// There is no member `root`.
     pub fn raw_reduce(&self, elements: Elements, root: u32) -> Result<RawCollective<'_>, Error> {
-        let (root, handle) = (self.handle().root(root)?, self.handle());
-        Ok(self.raw("in reduce", THRESHOLDS.reduce(handle.member(), handle.view(), root, elements)))
+        self.called(GroupCall::Reduce { root }, elements, elements.count)
     }
 
     /// As [`allreduce`](Self::allreduce).
-    pub fn raw_allreduce(&self, elements: Elements) -> RawCollective<'_> {
-        self.raw(
-            "in allreduce",
-            THRESHOLDS.allreduce(self.handle().member(), self.handle().view(), elements),
-        )
+    ///
+    /// # Errors
+    ///
+    /// None.
+    pub fn raw_allreduce(&self, elements: Elements) -> Result<RawCollective<'_>, Error> {
+        self.called(GroupCall::Allreduce, elements, elements.count)
     }
 
     /// As [`scan`](Self::scan), or [`exscan`](Self::exscan): then the output of the first
     /// member is not written.
-    pub fn raw_scan(&self, elements: Elements, exclusive: bool) -> RawCollective<'_> {
-        let name = if exclusive { "in exscan" } else { "in scan" };
-        self.raw(name, THRESHOLDS.scan(self.handle().member(), elements, exclusive))
+    ///
+    /// # Errors
+    ///
+    /// None.
+    pub fn raw_scan(
+        &self,
+        elements: Elements,
+        exclusive: bool,
+    ) -> Result<RawCollective<'_>, Error> {
+        let call = if exclusive { GroupCall::Exscan } else { GroupCall::Scan };
+        self.called(call, elements, elements.count)
     }
 
     /// As [`reduce_scatter`](Self::reduce_scatter), with blocks of `elements.count`
     /// elements.
-    pub fn raw_reduce_scatter(&self, elements: Elements) -> RawCollective<'_> {
-        let bytes = elements.total();
-        let own = self.rank() as usize * bytes;
-        let all = Elements { count: elements.count * self.size() as usize, ..elements };
-        let (member, blocks) = (self.handle().member(), Blocks::Even { bytes });
-        self.raw(
-            "in reduce_scatter",
-            THRESHOLDS.reduce_scatter(member, all, blocks, own..own + bytes),
-        )
+    ///
+    /// # Errors
+    ///
+    /// The blocks of all members are longer than an address space.
+    pub fn raw_reduce_scatter(&self, elements: Elements) -> Result<RawCollective<'_>, Error> {
+        let all = Elements { count: self.all_of(elements.count)?, ..elements };
+        self.called(GroupCall::ReduceScatter, all, elements.count)
     }
 
     /// As [`reduce_scatter_v`](Self::reduce_scatter_v), with `counts` of elements; the
@@ -115,26 +126,18 @@ impl Group {
         elements: Elements,
         counts: &[usize],
     ) -> Result<RawCollective<'_>, Error> {
-        check_len(counts.len(), self.size() as usize)?;
-        let lens = counts.iter().map(|count| count.saturating_mul(elements.bytes));
-        let mut blocks = vec![Block::default(); counts.len()];
-        Block::fill(&mut blocks, lens, None);
-        let own = blocks[self.rank() as usize];
         let all = Elements { count: total_of(counts), ..elements };
-        let range = own.at..own.at + own.len;
-        let plan = THRESHOLDS.reduce_scatter(self.handle().member(), all, Blocks::Sent, range);
-        Ok(RawCollective { blocks: [blocks, Vec::new()], ..self.raw("in reduce_scatter_v", plan) })
+        let own = counts.get(self.rank() as usize).copied().unwrap_or(0);
+        self.planned(GroupCall::ReduceScatterV { counts }, all, own)
     }
 
     /// As [`gather`](Self::gather), of `bytes` bytes of each member.
     ///
     /// # Errors
     ///
-    /// There is no member `root`.
+    /// There is no member `root`, or the blocks of all members are longer than an address space.
     pub fn raw_gather(&self, bytes: usize, root: u32) -> Result<RawCollective<'_>, Error> {
-        let root = self.handle().root(root)?;
-        Ok(self
-            .raw("in gather", THRESHOLDS.rooted(self.handle().member(), root, bytes, false, false)))
+        self.called(GroupCall::Gather { root }, bytes_of(bytes), self.all_of(bytes)?)
     }
 
     /// As [`gather_v`](Self::gather_v), of `bytes` bytes of this member; `blocks` is used
@@ -153,18 +156,16 @@ impl Group {
         let blocks = self.blocks_of_root(bytes, blocks, root)?;
         let (member, mut plan) = (self.handle().member(), CollPlan::default());
         plan.rooted_flat(member, root, Blocks::Received, bytes, false, false);
-        Ok(RawCollective { blocks: [Vec::new(), blocks], ..self.raw("in gather_v", plan) })
+        Ok(self.raw("in gather_v", plan, [Vec::new(), blocks]))
     }
 
     /// As [`scatter`](Self::scatter), of `bytes` bytes for each member.
     ///
     /// # Errors
     ///
-    /// There is no member `root`.
+    /// There is no member `root`, or the blocks of all members are longer than an address space.
     pub fn raw_scatter(&self, bytes: usize, root: u32) -> Result<RawCollective<'_>, Error> {
-        let root = self.handle().root(root)?;
-        Ok(self
-            .raw("in scatter", THRESHOLDS.rooted(self.handle().member(), root, bytes, true, false)))
+        self.called(GroupCall::Scatter { root }, bytes_of(self.all_of(bytes)?), bytes)
     }
 
     /// As [`scatter_v`](Self::scatter_v), of `bytes` bytes for this member; `blocks` is
@@ -182,18 +183,16 @@ impl Group {
         let blocks = self.blocks_of_root(bytes, blocks, root)?;
         let (member, mut plan) = (self.handle().member(), CollPlan::default());
         plan.rooted_flat(member, root, Blocks::Sent, bytes, true, false);
-        Ok(RawCollective { blocks: [blocks, Vec::new()], ..self.raw("in scatter_v", plan) })
+        Ok(self.raw("in scatter_v", plan, [blocks, Vec::new()]))
     }
 
     /// As [`allgather`](Self::allgather), of `bytes` bytes of each member.
-    pub fn raw_allgather(&self, bytes: usize) -> RawCollective<'_> {
-        let own = BufferSpan::first(CollBuffer::Input, bytes);
-        let (at, total) = (self.rank() as usize * bytes, self.size() as usize * bytes);
-        let member = self.handle().member();
-        self.raw(
-            "in allgather",
-            THRESHOLDS.allgather(member, own, at, total, Blocks::Even { bytes }),
-        )
+    ///
+    /// # Errors
+    ///
+    /// The blocks of all members are longer than an address space.
+    pub fn raw_allgather(&self, bytes: usize) -> Result<RawCollective<'_>, Error> {
+        self.called(GroupCall::Allgather, bytes_of(bytes), self.all_of(bytes)?)
     }
 
     /// As [`allgather_v`](Self::allgather_v), of `bytes` bytes of this member. The blocks
@@ -207,18 +206,17 @@ impl Group {
         bytes: usize,
         lens: &[usize],
     ) -> Result<RawCollective<'_>, Error> {
-        let blocks = self.raw_blocks(RawBlocks { bytes: lens, places: None })?;
-        let block = blocks[self.rank() as usize];
-        check_len(bytes, block.len)?;
-        let own = BufferSpan::first(CollBuffer::Input, bytes);
-        let (member, total) = (self.handle().member(), total_of(lens));
-        let plan = THRESHOLDS.allgather(member, own, block.at, total, Blocks::Received);
-        Ok(RawCollective { blocks: [Vec::new(), blocks], ..self.raw("in allgather_v", plan) })
+        self.planned(GroupCall::AllgatherV { counts: lens }, bytes_of(bytes), total_of(lens))
     }
 
     /// As [`alltoall`](Self::alltoall), of blocks of `bytes` bytes.
-    pub fn raw_alltoall(&self, bytes: usize) -> RawCollective<'_> {
-        self.raw("in alltoall", THRESHOLDS.alltoall(self.handle().member(), bytes))
+    ///
+    /// # Errors
+    ///
+    /// The blocks of all members are longer than an address space.
+    pub fn raw_alltoall(&self, bytes: usize) -> Result<RawCollective<'_>, Error> {
+        let all = self.all_of(bytes)?;
+        self.called(GroupCall::Alltoall, bytes_of(all), all)
     }
 
     /// As [`alltoall_v`](Self::alltoall_v).
@@ -236,12 +234,52 @@ impl Group {
         check_len(received[me].len, sent[me].len)?;
         let mut plan = CollPlan::default();
         plan.alltoall(self.handle().member(), Blocks::Sent, Blocks::Received);
-        Ok(RawCollective { blocks: [sent, received], ..self.raw("in alltoall_v", plan) })
+        Ok(self.raw("in alltoall_v", plan, [sent, received]))
     }
 
-    fn raw(&self, name: &'static str, mut plan: CollPlan) -> RawCollective<'_> {
+    /// A call with as many elements for each member, and with `room` elements for the result.
+    #[inline]
+    fn called(
+        &self,
+        call: GroupCall<'static>,
+        elements: Elements,
+        room: usize,
+    ) -> Result<RawCollective<'_>, Error> {
+        call.check_root(self.handle())?;
+        Ok(RawCollective { group: self, steps: Steps::Call { call, elements, room } })
+    }
+
+    /// A call whose blocks follow each other, with `room` elements for the result.
+    fn planned(
+        &self,
+        call: GroupCall<'_>,
+        elements: Elements,
+        room: usize,
+    ) -> Result<RawCollective<'_>, Error> {
+        let Planned { plan, scratch } = call.plan(self.handle(), elements, room)?;
+        let steps = Steps::Planned(Box::new((plan, scratch.blocks)));
+        Ok(RawCollective { group: self, steps })
+    }
+
+    /// So many of each member.
+    ///
+    /// # Errors
+    ///
+    /// [`CollError::WrongLength`]: all of them are more than an address space has bytes.
+    fn all_of(&self, each: usize) -> Result<usize, Error> {
+        let size = self.size() as usize;
+        let too_long = CollError::WrongLength { len: each, needed: usize::MAX / size };
+        each.checked_mul(size).ok_or(Error::Coll(too_long))
+    }
+
+    fn raw(
+        &self,
+        name: &'static str,
+        mut plan: CollPlan,
+        blocks: [Vec<Block>; 2],
+    ) -> RawCollective<'_> {
         plan.set_name(name);
-        RawCollective { group: self, plan, blocks: Default::default() }
+        RawCollective { group: self, steps: Steps::Planned(Box::new((plan, blocks))) }
     }
 
     /// The blocks at the root, and none at other members.
@@ -289,14 +327,25 @@ impl RawCollective<'_> {
         combine: Combine<'_>,
     ) -> Result<(), Error> {
         let handle = self.group.handle();
-        let [sent, received] = &self.blocks;
-        let tables = CollTables { sent, received, ..handle.tables() };
-        // SAFETY: the caller's.
-        unsafe { handle.run_with_scratch(self.plan, &tables, input, output, combine) }
+        match self.steps {
+            Steps::Call { call, elements, room } => {
+                let plan = call.plan(handle, elements, room)?.plan;
+                let tables = handle.tables();
+                // SAFETY: the caller's.
+                unsafe { handle.run_with_scratch(plan, &tables, input, output, combine) }
+            }
+            Steps::Planned(planned) => {
+                let (plan, [sent, received]) = *planned;
+                let tables = CollTables { sent: &sent, received: &received, ..handle.tables() };
+                // SAFETY: the caller's.
+                unsafe { handle.run_with_scratch(plan, &tables, input, output, combine) }
+            }
+        }
     }
 
-    /// Begins the collective, which goes on by itself, also if the result is dropped. Lets
-    /// others run while as many operations are in flight as the rank has room for.
+    /// Begins the collective, which goes on by itself, also if the result is dropped. Calls
+    /// `busy`, and lets others run, while the rank has no room for another operation; one
+    /// that has ended takes room until its result is taken.
     ///
     /// # Errors
     ///
@@ -310,11 +359,20 @@ impl RawCollective<'_> {
         input: *const u8,
         output: *mut u8,
         combine: Option<Box<CombineFn<'static>>>,
+        mut busy: impl FnMut(),
     ) -> Result<StartedCollective, Error> {
         let (handle, combines) = (self.group.handle(), combine.is_some());
         let mut owner = CombineOnly(combine);
         loop {
-            let (plan, scratch) = (self.plan.clone(), CollScratch::of_blocks(self.blocks.clone()));
+            let (plan, scratch) = match &self.steps {
+                Steps::Call { call, elements, room } => {
+                    let Planned { plan, scratch } = call.plan(handle, *elements, *room)?;
+                    (plan, scratch)
+                }
+                Steps::Planned(planned) => {
+                    (planned.0.clone(), CollScratch::of_blocks(planned.1.clone()))
+                }
+            };
             let call = CollCall { plan, scratch, input, output, combines };
             // SAFETY: the caller's.
             match unsafe { handle.begin_owned(call, owner) } {
@@ -324,12 +382,18 @@ impl RawCollective<'_> {
                 Ok(CollBegun::InFlight(one)) => return Ok(StartedCollective(Some(one.detach()))),
                 Err((back, _)) => {
                     handle.make_progress();
+                    busy();
                     tsumugi_ult::yield_now();
                     owner = back;
                 }
             }
         }
     }
+}
+
+/// Bytes, as elements.
+const fn bytes_of(count: usize) -> Elements {
+    Elements { count, bytes: 1, commutes: true }
 }
 
 /// A collective on memory of the program that has begun. Dropped early, it goes on to its
@@ -365,6 +429,15 @@ impl StartedCollective {
     /// Those of [`RawCollective::run`].
     pub fn wait(self) -> Result<(), Error> {
         self.0.map_or(Ok(()), CollInFlight::wait)
+    }
+
+    /// Does the same; reports name the call that has begun the collective.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`RawCollective::run`].
+    pub fn wait_named(self, call: &'static str) -> Result<(), Error> {
+        self.0.map_or(Ok(()), |one| one.wait_named(call))
     }
 }
 

@@ -3,12 +3,12 @@
 use super::group_list::{GroupList, bytes, env, show, time};
 use super::variable::{Knob, KnobGroup};
 use crate::config::{
-    ALONE_FROM, ASK_FROM, BIND, BINDS, BOTH_FROM, CALIBRATE, CHUNK, Config, DESIGNS, DEVICE,
-    DIRECT_FROM, DIRECT_MAX, DYNAMIC, DYNAMICS, EAGER_MAX, ENDPOINTS, FAULTS, HALVES_FROM,
-    INLINE_MAX, INTERFACE, KERNEL_FROM, MAIN_STACK, MAIN_STACK_BYTES, MESSAGES, NETWORK,
-    NETWORK_SLEEP, NETWORK_SLEEPS, NETWORKS, PATH, PATHS, PIECES_MAX, POOL, POOL_BYTES, PROVIDER,
-    PULL_FROM, RANKS, SILENCE, SPIN, SPIN_ROUNDS, STACK_BYTES, STREAM_FROM, SUSPENSION,
-    SUSPENSIONS, SWITCH, ULT_STACK, VERBOSE, WORKERS,
+    ALONE_FROM, ASK_FROM, BIND, BINDS, BOTH_FROM, CALIBRATE, CHUNK, COLLECTIVES, Config, DESIGNS,
+    DEVICE, DIRECT_FROM, DIRECT_MAX, DYNAMIC, DYNAMICS, EAGER_MAX, ENDPOINTS, FAULTS, HALVES_FROM,
+    INLINE_MAX, INTERFACE, KERNEL_FROM, MAIN_STACK, MAIN_STACK_BYTES, MESSAGES, MPI_CHECKS,
+    MPI_HEAP, NETWORK, NETWORK_SLEEP, NETWORK_SLEEPS, NETWORKS, PATH, PATHS, PIECES_MAX, POOL,
+    POOL_BYTES, PROVIDER, PULL_FROM, RANKS, SILENCE, SPIN, SPIN_ROUNDS, STACK_BYTES, STREAM_FROM,
+    SUSPENSION, SUSPENSIONS, SWITCH, ULT_STACK, VERBOSE, WORKERS,
 };
 use tsumugi_backends::boot::env as boot;
 use tsumugi_pvas::config as space;
@@ -184,6 +184,11 @@ fn messages(config: &Config, size: u32) -> GroupList {
             "mirror",
             DESIGNS.word(chosen.messages),
         )
+        .text(
+            COLLECTIVES,
+            "algorithms of collectives: broadcast=chain,far.allreduce=ring,all=tree",
+            "none: chosen by lengths",
+        )
         .add(
             CALIBRATE,
             format!("whether a job measures the thresholds of messages: {}", SWITCH.list()),
@@ -340,6 +345,25 @@ fn debugging(config: &Config, size: u32) -> GroupList {
             format!("the action when a ULT suspends where it must not: {}", SUSPENSIONS.list()),
             "off, panic with debug assertions",
             SUSPENSIONS.word(suspension),
+        )
+        .add(
+            MPI_HEAP,
+            format!(
+                "whether blocks that a program of MPI allocates lie in its partition: {}",
+                SWITCH.list()
+            ),
+            "off",
+            SWITCH.word(config.mpi_heap),
+        )
+        .add(
+            MPI_CHECKS,
+            format!(
+                "whether programs of MPI are checked: collectives that differ, objects that are \
+                 left: {}",
+                SWITCH.list()
+            ),
+            "off",
+            SWITCH.word(config.mpi_checks),
         )
         .add(
             FAULTS,

@@ -18,7 +18,8 @@ pub fn report_misspelt() {
 pub(super) fn misspelt(name: &str) -> Option<String> {
     let stem = name.strip_prefix("TSUMUGI_")?;
     let is_known = OF_USERS.contains(&name) || OF_LAUNCHERS.contains(&name);
-    if is_known || stem.starts_with("TEST_") || OF_SIMULATOR.contains(&stem) {
+    let is_of_builds = OF_SIMULATOR.contains(&stem) || OF_WRAPPERS.contains(&stem);
+    if is_known || stem.starts_with("TEST_") || is_of_builds {
         return None;
     }
     let stems = OF_USERS.iter().filter_map(|known| known.strip_prefix("TSUMUGI_"));
@@ -31,3 +32,6 @@ pub(super) fn misspelt(name: &str) -> Option<String> {
 
 /// The variables of tests in the simulator, without their common beginning.
 const OF_SIMULATOR: [&str; 4] = ["SEED", "SEEDS", "SEED_BASE", "SHRUNK"];
+
+/// The variables of `mpicc` and `mpicxx`, without their common beginning.
+const OF_WRAPPERS: [&str; 2] = ["MPICC", "MPICXX"];

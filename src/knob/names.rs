@@ -2,17 +2,18 @@
 //! not their meanings; a test compares them with the list.
 
 use crate::config::{
-    ALONE_FROM, ASK_FROM, BIND, BOTH_FROM, CALIBRATE, CHUNK, DEVICE, DIRECT_FROM, DIRECT_MAX,
-    DYNAMIC, EAGER_MAX, ENDPOINTS, FAULTS, HALVES_FROM, INLINE_MAX, INTERFACE, KERNEL_FROM,
-    MAIN_STACK, MESSAGES, NETWORK, NETWORK_SLEEP, PATH, PIECES_MAX, POOL, PROVIDER, PULL_FROM,
-    RANKS, SILENCE, SPIN_ROUNDS, STREAM_FROM, SUSPENSION, ULT_STACK, VERBOSE, WORKERS,
+    ALONE_FROM, ASK_FROM, BIND, BOTH_FROM, CALIBRATE, CHUNK, COLLECTIVES, DEVICE, DIRECT_FROM,
+    DIRECT_MAX, DYNAMIC, EAGER_MAX, ENDPOINTS, FAULTS, HALVES_FROM, INLINE_MAX, INTERFACE,
+    KERNEL_FROM, MAIN_STACK, MESSAGES, MPI_CHECKS, MPI_HEAP, NETWORK, NETWORK_SLEEP, PATH,
+    PIECES_MAX, POOL, PROVIDER, PULL_FROM, RANKS, SILENCE, SPIN_ROUNDS, STREAM_FROM, SUSPENSION,
+    ULT_STACK, VERBOSE, WORKERS,
 };
 use tsumugi_backends::boot::env as boot;
 use tsumugi_pvas::config as space;
 use tsumugi_runtime::variable::{REPORT, TRACE};
 
 /// The variables that users set.
-pub const OF_USERS: [&str; 52] = [
+pub const OF_USERS: [&str; 55] = [
     RANKS,
     boot::BOOT,
     boot::MASTER,
@@ -36,6 +37,7 @@ pub const OF_USERS: [&str; 52] = [
     space::BASE,
     PATH,
     MESSAGES,
+    COLLECTIVES,
     CALIBRATE,
     KERNEL_FROM,
     CHUNK,
@@ -64,6 +66,8 @@ pub const OF_USERS: [&str; 52] = [
     REPORT,
     TRACE,
     SUSPENSION,
+    MPI_HEAP,
+    MPI_CHECKS,
     FAULTS,
 ];
 

@@ -4,7 +4,7 @@ use super::misspelt::misspelt;
 use super::names::{OF_LAUNCHERS, OF_USERS};
 use super::*;
 use crate::Config;
-use crate::config::{SPIN_ROUNDS, WORKERS};
+use crate::config::{COLLECTIVES, SPIN_ROUNDS, WORKERS, forced};
 use std::fs;
 use std::path::Path;
 
@@ -45,6 +45,21 @@ fn chosen_values_follow_the_configuration() {
 }
 
 #[test]
+fn a_wrong_algorithm_is_refused_with_those_that_there_are() {
+    for (text, word, known) in [
+        ("broadcast=tree,broadcast=chian", "broadcast=chian", "rows, tree, chain, spread"),
+        ("brodcast=tree", "brodcast=tree", "broadcast, reduce"),
+        ("all=threes", "all=threes", "pairwise"),
+        ("all=ring,", "\"all=ring,\"", "near.COLLECTIVE"),
+    ] {
+        let said = forced(text).unwrap_err().to_string();
+        assert!(said.contains(COLLECTIVES) && said.contains(word), "{said}");
+        assert!(said.contains(known), "{said}");
+    }
+    assert!(forced("all=tree,far.broadcast=chain,near.broadcast=auto").is_ok());
+}
+
+#[test]
 fn a_misspelt_variable_is_reported_with_its_neighbour() {
     let report = |name| misspelt(name).unwrap_or_default();
     for (wrong, right) in [
@@ -57,7 +72,14 @@ fn a_misspelt_variable_is_reported_with_its_neighbour() {
         assert!(said.contains(wrong) && said.contains(&format!("mean {right}?")), "{said}");
     }
     assert!(report("TSUMUGI_QWERTZ_UIOP").ends_with("tsumugi info --config lists all\n"));
-    for name in ["TSUMUGI_WORKERS", "TSUMUGI_RANK", "TSUMUGI_SEED", "TSUMUGI_TEST_ANY", "PATH"] {
+    for name in [
+        "TSUMUGI_WORKERS",
+        "TSUMUGI_RANK",
+        "TSUMUGI_SEED",
+        "TSUMUGI_TEST_ANY",
+        "TSUMUGI_MPICC",
+        "PATH",
+    ] {
         assert_eq!(report(name), "", "{name}");
     }
 }

@@ -123,8 +123,7 @@ fn run(
 /// receive gets the message.
 #[test]
 fn a_ult_that_is_cut_off_while_it_polls_lets_others_poll() {
-    let config = Config { spin: Some(1 << 28), ..Config::default().workers(1) };
-    let ended = config.run_ranks(1, |rt| {
+    let cut_off_while_it_polls = |rt: &Runtime| {
         let comm = rt.comm();
         // The ULT is cut off before its receive is posted, and after.
         for len in [8, 100_000] {
@@ -138,8 +137,11 @@ fn a_ult_that_is_cut_off_while_it_polls_lets_others_poll() {
             assert_eq!(comm.recv(Rank(0), 7, &mut next)?.bytes, 4);
         }
         Ok::<_, Error>(())
-    });
-    ended.unwrap();
+    };
+    for workers in [1, 2] {
+        let config = Config { spin: Some(1 << 28), ..Config::default().workers(workers) };
+        config.run_ranks(1, cut_off_while_it_polls).unwrap();
+    }
 }
 
 #[test]
@@ -217,6 +219,45 @@ fn a_flood_waits_until_its_receiver_takes_it() {
         Ok(())
     })
     .unwrap();
+}
+
+/// A receive gets its message behind any number of others, and any number of sends and receives
+/// are under way: the tables grow.
+#[test]
+fn a_message_behind_many_others_is_received() {
+    const MANY: u32 = 12_000;
+    for (nodes, bytes) in [([0, 0], 1024), ([0, 1], 4096)] {
+        let done = run(&nodes, MatchingDesign::Mirror, bytes, |rt| {
+            let comm = rt.comm();
+            let (mut got, numbers) = (vec![[0u32]; MANY as usize], (0..MANY).collect::<Vec<_>>());
+            if rt.rank() == Rank(0) {
+                comm.scope(|scope| {
+                    for number in &numbers {
+                        scope.isend(Rank(1), 7, std::slice::from_ref(number))?;
+                    }
+                    scope.isend(Rank(1), 9, &[MANY])?.wait()?;
+                    scope.wait_all()
+                })?;
+                comm.send(Rank(1), 9, &[0u32])?;
+            } else {
+                let mut last = [0];
+                comm.recv(Rank(0), 9, &mut last)?;
+                assert_eq!(last, [MANY]);
+                comm.scope(|scope| {
+                    for into in &mut got[1..] {
+                        scope.irecv(Rank(0), 7, into)?;
+                    }
+                    scope.wait_all()
+                })?;
+                comm.recv(Rank(0), 7, &mut got[0])?;
+                comm.recv(Rank(0), 9, &mut last)?;
+                let in_order = got[1..].iter().chain(&got[..1]).flatten();
+                assert!(in_order.eq(&numbers));
+            }
+            Ok(())
+        });
+        done.unwrap();
+    }
 }
 
 #[test]

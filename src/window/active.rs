@@ -44,6 +44,7 @@ impl<T: Plain> Window<T> {
     ///
     /// The error of the first put that failed; [`Error::Coll`]: the barrier failed.
     pub fn fence(&self) -> Result<(), Error> {
+        self.inner.runtime.handle().check_process()?;
         let flushed = self.inner.puts.flush_all();
         self.inner.runtime.barrier()?;
         flushed.map_err(Error::from)
