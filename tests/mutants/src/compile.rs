@@ -54,7 +54,7 @@ const TESTED_BY: &[(&str, &[&str])] = &[
 /// Tests that are not run: they build other programs, read sources, or check models (for
 /// which there is `--loom`).
 const LEFT_OUT: &[&str] =
-    &["compile_fail", "readme", "docs", "layers", "no_alloc", "loom", "shuttle", "asan", "verbs"];
+    &["readme", "docs", "layers", "no_alloc", "loom", "shuttle", "asan", "verbs"];
 
 /// The builds for these files.
 pub fn builds(files: &[String], loom: bool) -> Vec<Build> {
