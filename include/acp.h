@@ -420,8 +420,8 @@ acp_ga_t acp_query_ga(acp_atkey_t atkey, void *addr);
 void *acp_query_address(acp_ga_t ga);
 
 /**
- * The rank that owns the memory at `ga`, or -1 if there is no such rank. Whether the rank
- * has memory at `ga` is not checked.
+ * The rank that owns the memory at `ga`, or -1 if no rank has memory there. The end of a
+ * region counts as its memory. Reads the table of the rank's regions at first.
  */
 int acp_query_rank(acp_ga_t ga);
 

@@ -1934,8 +1934,8 @@ void tsumugi_wait_unregister(struct tsumugi_registration *registration);
  * A child that the process forks has none of the rank's threads and stacks, and shares
  * the memory of the job with its parent. It may only call `exec` or `_exit`: this
  * library's functions must not be called in it, and neither must `exit`. Where a call
- * checks it (this one, `tsumugi_run`, `tsumugi_end`, barriers, fences and collectives),
- * the child gets JOB.
+ * checks it (this one, `tsumugi_run`, `tsumugi_end`, `tsumugi_expose`, barriers, fences,
+ * collectives, and all calls that make an object of all ranks), the child gets JOB.
  *
  * Errors: JOB, MEMORY, NULL; `tsumugi_reason` has more.
  *
@@ -2573,7 +2573,7 @@ int tsumugi_comm_close(struct tsumugi_comm *comm);
  * at once for short messages, and for long ones when the other rank has taken them.
  * Blocks.
  *
- * Errors: RANK, LENGTH (no memory has so many bytes), LOST, CROWDED (this rank has 4,096
+ * Errors: RANK, LENGTH (no memory has so many bytes), LOST, CROWDED (this rank has 1,048,576
  * messages in progress), FAILED, ENDED, NULL.
  *
  * # Safety

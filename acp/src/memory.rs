@@ -5,7 +5,8 @@ use super::mirror::mirrored;
 use std::ffi::{c_int, c_void};
 use std::ptr::{NonNull, null_mut};
 use std::sync::{MutexGuard, PoisonError};
-use tsumugi::global::{AddressParts, GlobalAddr};
+use tsumugi::AddrError;
+use tsumugi::global::{AddressParts, GlobalAddr, GlobalPtr};
 
 /// The global address of a byte of any rank's memory; 0 is no address. The bytes of
 /// one region have consecutive addresses.
@@ -86,17 +87,17 @@ pub extern "C" fn acp_query_address(ga: acp_ga_t) -> *mut c_void {
     with(null_mut(), |life| life.address(GlobalAddr::from_bits(ga)).map(|addr| addr as *mut c_void))
 }
 
-/// The rank that owns the memory at `ga`, or -1 if there is no such rank. Whether the rank
-/// has memory at `ga` is not checked.
+/// The rank that owns the memory at `ga`, or -1 if no rank has memory there. The end of a
+/// region counts as its memory. Reads the table of the rank's regions at first.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_query_rank(ga: acp_ga_t) -> c_int {
-    with(-1, |life| Ok(life.number_of(life.place(ga)?.rank) as c_int))
+    with(-1, |life| Ok(life.number_of(life.owned(ga)?.rank) as c_int))
 }
 
 /// The colour of an address, which is always 0, or -1.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_query_color(ga: acp_ga_t) -> c_int {
-    with(-1, |life| life.place(ga).map(|_| 0))
+    with(-1, |life| life.owned(ga).map(|_| 0))
 }
 
 /// The number of colours, which is always 1, or -1.
@@ -154,6 +155,18 @@ impl Life {
             let is_it = array.at(0).addr().to_bits() == first;
             is_it.then_some((base.as_ptr() as usize, bytes))
         })
+    }
+
+    /// The fields of an address, at which a rank has memory.
+    fn owned(&self, ga: acp_ga_t) -> Result<AddressParts, Reason> {
+        let (place, at) = (self.place(ga)?, GlobalPtr::<u8>::new(GlobalAddr::from_bits(ga)));
+        // SAFETY: no bytes are written.
+        match unsafe { self.global.load(at, std::ptr::dangling_mut(), 0) } {
+            Err(error @ (AddrError::StaleKey { .. } | AddrError::OutOfRange { .. })) => {
+                Err(error.into())
+            }
+            _ => Ok(place),
+        }
     }
 
     fn place(&self, ga: acp_ga_t) -> Result<AddressParts, Reason> {

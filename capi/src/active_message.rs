@@ -1,7 +1,8 @@
 //! Active messages: functions of other ranks, called by number.
 
 use super::code::{code_of, of_failure};
-use super::object::{bytes_at, job, null, refuse, room_at, tell};
+use super::job::job;
+use super::object::{bytes_at, null, refuse, room_at, tell};
 use super::parameter::Word;
 use super::{TSUMUGI_ERROR_TRUNCATED, tsumugi_job};
 use std::ffi::{c_int, c_void};

@@ -5,7 +5,8 @@
 //! elements, so an element lies on one page.
 
 use super::code::{code_of, of_array, of_failure};
-use super::object::{end, given, job, make, object, refuse};
+use super::job::job;
+use super::object::{end, given, make, object, refuse};
 use super::parameter::{self, read};
 use super::{TSUMUGI_ERROR_LENGTH, TSUMUGI_ERROR_VALUE, tsumugi_job};
 use std::ffi::c_int;

@@ -1,7 +1,6 @@
 //! Collectives that move the bytes of all members of a group.
 
 use super::code::{code_of, of_failure};
-use super::job::is_own_process;
 use super::object::{bytes_of, given, list_at, live, make, refuse, room_at};
 use super::reduction::Fold;
 use super::{TSUMUGI_ERROR_LENGTH, tsumugi_group, tsumugi_request};
@@ -25,7 +24,9 @@ pub unsafe extern "C" fn tsumugi_group_barrier(
 ) -> c_int {
     // SAFETY: the caller's; a barrier has no bytes.
     unsafe {
-        collective(group, request, |of| Ok((of.0.raw_barrier(), ptr::null(), ptr::null_mut())))
+        collective(group, request, |of| {
+            Ok((of.0.raw_barrier().map_err(of_failure)?, ptr::null(), ptr::null_mut()))
+        })
     }
 }
 
@@ -204,7 +205,7 @@ pub unsafe extern "C" fn tsumugi_group_allgather(
         collective(group, request, |of| {
             let input = input_at(from, bytes, "from")?;
             let output = room_at(into, of.all_of(bytes)?, "into")?;
-            Ok((of.0.raw_allgather(bytes), input, output))
+            Ok((of.0.raw_allgather(bytes).map_err(of_failure)?, input, output))
         })
     }
 }
@@ -259,7 +260,7 @@ pub unsafe extern "C" fn tsumugi_group_alltoall(
         collective(group, request, |of| {
             let all = of.all_of(bytes)?;
             let (input, output) = (input_at(from, all, "from")?, room_at(into, all, "into")?);
-            Ok((of.0.raw_alltoall(bytes), input, output))
+            Ok((of.0.raw_alltoall(bytes).map_err(of_failure)?, input, output))
         })
     }
 }
@@ -330,13 +331,12 @@ pub(super) unsafe fn carry_out(
     fold: Option<Fold>,
     request: *mut *mut tsumugi_request,
 ) -> Result<(), c_int> {
-    is_own_process()?;
     // SAFETY: the caller's.
     unsafe {
         let begun = match (fold, request.is_null()) {
             (None, true) => return call.run(input, output, None).map_err(of_failure),
             (Some(fold), true) => return fold.run(call, input, output).map_err(of_failure),
-            (None, false) => call.begin(input, output, None),
+            (None, false) => call.begin(input, output, None, || ()),
             (Some(fold), false) => fold.begin(call, input, output),
         };
         make(request, begun.map_err(of_failure)?.into());

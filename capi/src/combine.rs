@@ -2,7 +2,6 @@
 
 use super::code::{code_of, of_failure};
 use super::collective::{Call, carry_out, counts_at, input_at};
-use super::job::is_own_process;
 use super::object::{bytes_of, given, live, room_at};
 use super::reduction::Fold;
 use super::{tsumugi_group, tsumugi_reduction, tsumugi_request};
@@ -69,7 +68,7 @@ pub unsafe extern "C" fn tsumugi_group_allreduce(
     unsafe {
         combine(group, by, request, |of, fold| {
             let (input, output) = same_count(from, into, count, fold)?;
-            Ok((of.0.raw_allreduce(fold.elements(count)), input, output))
+            Ok((of.0.raw_allreduce(fold.elements(count)).map_err(of_failure)?, input, output))
         })
     }
 }
@@ -94,7 +93,7 @@ pub unsafe extern "C" fn tsumugi_group_scan(
     unsafe {
         combine(group, by, request, |of, fold| {
             let (input, output) = same_count(from, into, count, fold)?;
-            Ok((of.0.raw_scan(fold.elements(count), false), input, output))
+            Ok((of.0.raw_scan(fold.elements(count), false).map_err(of_failure)?, input, output))
         })
     }
 }
@@ -119,7 +118,7 @@ pub unsafe extern "C" fn tsumugi_group_exscan(
     unsafe {
         combine(group, by, request, |of, fold| {
             let (input, output) = same_count(from, into, count, fold)?;
-            Ok((of.0.raw_scan(fold.elements(count), true), input, output))
+            Ok((of.0.raw_scan(fold.elements(count), true).map_err(of_failure)?, input, output))
         })
     }
 }
@@ -147,7 +146,7 @@ pub unsafe extern "C" fn tsumugi_group_reduce_scatter(
             let bytes = bytes_of(count, fold.elements(1).bytes)?;
             let input = input_at(from, bytes_of(bytes, of.0.size() as usize)?, "from")?;
             let output = room_at(into, bytes, "into")?;
-            Ok((of.0.raw_reduce_scatter(fold.elements(count)), input, output))
+            Ok((of.0.raw_reduce_scatter(fold.elements(count)).map_err(of_failure)?, input, output))
         })
     }
 }
@@ -281,9 +280,9 @@ unsafe fn combine_one<T>(
     // SAFETY: the caller's.
     let of = unsafe { live(group) }?;
     given(result, "result")?;
-    is_own_process()?;
     let fold = Fold::known(what, element)?;
-    let (call, at) = (of.0.raw_allreduce(fold.elements(1)), (&raw mut value).cast());
+    let call = of.0.raw_allreduce(fold.elements(1)).map_err(of_failure)?;
+    let at = (&raw mut value).cast();
     // SAFETY: the value is local, and the collective has ended when this returns.
     unsafe {
         fold.run(call, at, at).map_err(of_failure)?;

@@ -1,7 +1,8 @@
 //! Communicators, and messages that are complete when a call returns.
 
 use super::code::{code_of, of_failure, of_message};
-use super::object::{bytes_at, end, given, job, live, make, object, refuse, room_at, tell};
+use super::job::job;
+use super::object::{bytes_at, end, given, live, make, object, refuse, room_at, tell};
 use super::{
     TSUMUGI_ERROR_MEMORY, TSUMUGI_ERROR_RANK, TSUMUGI_ERROR_VALUE, tsumugi_free, tsumugi_job,
     tsumugi_malloc,
@@ -99,7 +100,7 @@ pub unsafe extern "C" fn tsumugi_comm_close(comm: *mut tsumugi_comm) -> c_int {
 /// at once for short messages, and for long ones when the other rank has taken them.
 /// Blocks.
 ///
-/// Errors: RANK, LENGTH (no memory has so many bytes), LOST, CROWDED (this rank has 4,096
+/// Errors: RANK, LENGTH (no memory has so many bytes), LOST, CROWDED (this rank has 1,048,576
 /// messages in progress), FAILED, ENDED, NULL.
 ///
 /// # Safety

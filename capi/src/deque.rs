@@ -1,7 +1,8 @@
 //! Deques of work: each rank has one, from which all ranks steal.
 
 use super::code::{code_of, of_addr, of_failure};
-use super::object::{end, given, job, live, make, object, refuse};
+use super::job::job;
+use super::object::{end, given, live, make, object, refuse};
 use super::{TSUMUGI_ERROR_VALUE, tsumugi_job};
 use std::ffi::{c_int, c_void};
 use tsumugi::steal::RawDeque;

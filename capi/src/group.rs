@@ -1,7 +1,8 @@
 //! Groups of ranks, on which collectives are called.
 
 use super::code::{code_of, of_failure};
-use super::object::{end, given, job, live, make, object, refuse};
+use super::job::job;
+use super::object::{end, given, live, make, object, refuse};
 use super::{TSUMUGI_ERROR_RANK, TSUMUGI_ERROR_VALUE, tsumugi_job};
 use std::ffi::c_int;
 use std::ptr;

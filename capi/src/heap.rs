@@ -1,7 +1,8 @@
 //! The global heap: memory of any rank that any rank allocates and frees.
 
 use super::code::{code_of, of_access, of_failure};
-use super::object::{end, given, job, live, make, object, refuse};
+use super::job::job;
+use super::object::{end, given, live, make, object, refuse};
 use super::{
     TSUMUGI_ADDR_NULL, TSUMUGI_ERROR_FAILED, TSUMUGI_ERROR_LENGTH, TSUMUGI_ERROR_MEMORY,
     TSUMUGI_ERROR_RANK, TSUMUGI_ERROR_VALUE, remember, tsumugi_addr, tsumugi_job,

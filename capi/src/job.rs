@@ -1,16 +1,16 @@
 //! Jobs: making the process a rank, ending it, and the collectives.
 
 use super::code::{code_of, of_error, of_failure};
+use super::object::null;
 use super::parameter::{Word, borrow, place};
 use super::{TSUMUGI_ERROR_JOB, TSUMUGI_ERROR_NULL, remember, tsumugi_scheduler};
 use std::ffi::{c_int, c_void};
 use std::fmt;
-use std::process;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
 use tsumugi::{Error, Global, Runtime};
 use tsumugi_acp::process::{Caller, end_mirror};
-use tsumugi_core::sync::{AtomicU32, Ordering};
+use tsumugi_core::sync::{AtomicBool, Ordering};
 use tsumugi_core::wait::Reason;
 use tsumugi_ult::sync::Latch;
 
@@ -40,8 +40,8 @@ struct Started {
 /// A child that the process forks has none of the rank's threads and stacks, and shares
 /// the memory of the job with its parent. It may only call `exec` or `_exit`: this
 /// library's functions must not be called in it, and neither must `exit`. Where a call
-/// checks it (this one, `tsumugi_run`, `tsumugi_end`, barriers, fences and collectives),
-/// the child gets JOB.
+/// checks it (this one, `tsumugi_run`, `tsumugi_end`, `tsumugi_expose`, barriers, fences,
+/// collectives, and all calls that make an object of all ranks), the child gets JOB.
 ///
 /// Errors: JOB, MEMORY, NULL; `tsumugi_reason` has more.
 ///
@@ -116,7 +116,9 @@ pub unsafe extern "C" fn tsumugi_end(job: *mut tsumugi_job) -> c_int {
         if job.is_null() {
             return Err(TSUMUGI_ERROR_NULL);
         }
-        is_own_process()?;
+        // SAFETY: the caller's.
+        let own = unsafe { (*job).runtime.handle().check_process() };
+        own.map_err(|error| remember(TSUMUGI_ERROR_JOB, error))?;
         // SAFETY: the caller's: a live job, which no other thread uses. One of
         // `tsumugi_run` is on the stack of its `main`.
         let Some(started) = (unsafe { (*job).started.take() }) else {
@@ -225,10 +227,7 @@ pub unsafe extern "C" fn tsumugi_workers(job: *const tsumugi_job) -> *const tsum
 pub unsafe extern "C" fn tsumugi_barrier(job: *const tsumugi_job) -> c_int {
     // SAFETY: the caller's.
     let job = unsafe { borrow(job) };
-    code_of(job.and_then(|job| {
-        is_own_process()?;
-        job.runtime.barrier().map_err(of_failure)
-    }))
+    code_of(job.and_then(|job| job.runtime.barrier().map_err(of_failure)))
 }
 
 /// Collects the `word` of every rank in `all`, in the order of the ranks. All ranks
@@ -249,7 +248,6 @@ pub unsafe extern "C" fn tsumugi_gather(
     let gather = || {
         // SAFETY: the caller's.
         let (job, all) = unsafe { (borrow(job)?, place(all)?) };
-        is_own_process()?;
         let words = job.runtime.allgather(word).map_err(of_failure)?;
         // SAFETY: the caller's.
         unsafe { all.copy_from_nonoverlapping(words.as_ptr(), words.len()) };
@@ -258,19 +256,27 @@ pub unsafe extern "C" fn tsumugi_gather(
     code_of(gather())
 }
 
+/// Borrows the job; null is an error.
+///
+/// # Safety
+///
+/// `job` is null or a live job.
+#[inline]
+pub(super) unsafe fn job<'a>(job: *const tsumugi_job) -> Result<&'a tsumugi_job, c_int> {
+    // SAFETY: the caller's.
+    unsafe { job.as_ref() }.ok_or_else(|| null("job"))
+}
+
 /// The begin of the process's only rank, which another one may repeat if it fails.
 struct OnlyRank;
 
 impl OnlyRank {
     fn begin() -> Result<Self, c_int> {
-        // Relaxed: the number says all.
-        match RANK_OF.compare_exchange(0, process::id(), Ordering::Relaxed, Ordering::Relaxed) {
-            Ok(_) => Ok(Self),
-            Err(_) => {
-                is_own_process()?;
-                Err(remember(TSUMUGI_ERROR_JOB, "a process starts a rank at most once"))
-            }
+        // Relaxed: the flag says all.
+        if IS_RANK.swap(true, Ordering::Relaxed) {
+            return Err(remember(TSUMUGI_ERROR_JOB, "a process starts a rank at most once"));
         }
+        Ok(Self)
     }
 
     /// The rank has begun.
@@ -282,23 +288,12 @@ impl OnlyRank {
 impl Drop for OnlyRank {
     fn drop(&mut self) {
         // Relaxed: as in `begin`.
-        RANK_OF.store(0, Ordering::Relaxed);
+        IS_RANK.store(false, Ordering::Relaxed);
     }
 }
 
-/// Refuses a call in a child that the rank's process has forked.
-pub(super) fn is_own_process() -> Result<(), c_int> {
-    // Relaxed: as in `OnlyRank::begin`.
-    let (own, rank_of) = (process::id(), RANK_OF.load(Ordering::Relaxed));
-    if own == rank_of {
-        return Ok(());
-    }
-    let reason = format_args!("process {own} is a fork of the rank, which is process {rank_of}");
-    Err(remember(TSUMUGI_ERROR_JOB, reason))
-}
-
-/// The process that has begun a rank; 0 if none has.
-static RANK_OF: AtomicU32 = AtomicU32::new(0);
+/// Whether the process has begun a rank.
+static IS_RANK: AtomicBool = AtomicBool::new(false);
 
 impl tsumugi_job {
     fn new(runtime: Runtime, global: Global, started: Option<Started>) -> Self {

@@ -2,7 +2,8 @@
 
 use super::TSUMUGI_ERROR_VALUE;
 use super::code::{code_of, of_interrupted, remember};
-use super::parameter::{borrow, limit, place};
+use super::object::{create, end, live, object};
+use super::parameter::limit;
 use std::ffi::c_int;
 use tsumugi_ult::sync::Latch;
 
@@ -20,11 +21,7 @@ pub struct tsumugi_latch(Latch);
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_latch_create(count: usize, out: *mut *mut tsumugi_latch) -> c_int {
     // SAFETY: the caller's.
-    code_of(unsafe { place(out) }.map(|out| {
-        let made = Box::new(tsumugi_latch(Latch::new(count)));
-        // SAFETY: the caller's.
-        unsafe { out.write(Box::into_raw(made)) };
-    }))
+    code_of(unsafe { create(out, || tsumugi_latch(Latch::new(count))) })
 }
 
 /// Frees a latch. NULL is allowed.
@@ -35,8 +32,8 @@ pub unsafe extern "C" fn tsumugi_latch_create(count: usize, out: *mut *mut tsumu
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_latch_destroy(latch: *mut tsumugi_latch) {
     if !latch.is_null() {
-        // SAFETY: the caller's: made by `tsumugi_latch_create`.
-        drop(unsafe { Box::from_raw(latch) });
+        // SAFETY: the caller's.
+        drop(unsafe { end(latch) });
     }
 }
 
@@ -50,7 +47,7 @@ pub unsafe extern "C" fn tsumugi_latch_destroy(latch: *mut tsumugi_latch) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_latch_count_down(latch: *const tsumugi_latch, by: usize) -> c_int {
     // SAFETY: the caller's.
-    code_of(unsafe { borrow(latch) }.and_then(|latch| {
+    code_of(unsafe { live(latch) }.and_then(|latch| {
         latch.0.try_count_down(by).map_err(|left| {
             let reason = format_args!("a latch with {left} left cannot count {by} events");
             remember(TSUMUGI_ERROR_VALUE, reason)
@@ -72,7 +69,7 @@ pub unsafe extern "C" fn tsumugi_latch_wait_within(
     is_cancellable: bool,
 ) -> c_int {
     // SAFETY: the caller's.
-    code_of(unsafe { borrow(latch) }.and_then(|latch| {
+    code_of(unsafe { live(latch) }.and_then(|latch| {
         latch.0.wait_within(limit(limit_ns, is_cancellable)).map_err(of_interrupted)
     }))
 }
@@ -89,3 +86,5 @@ pub unsafe extern "C" fn tsumugi_latch_wait(latch: *const tsumugi_latch) -> c_in
     // SAFETY: the caller's.
     unsafe { tsumugi_latch_wait_within(latch, u64::MAX, false) }
 }
+
+object!(tsumugi_latch, "latch");

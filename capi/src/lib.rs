@@ -28,6 +28,8 @@
 mod version;
 mod code;
 mod parameter;
+mod object;
+mod body;
 mod scheduler;
 mod thread;
 mod spawn;
@@ -46,7 +48,6 @@ mod job;
 mod region;
 mod access;
 mod operation;
-mod object;
 mod signal;
 mod private_heap;
 mod comm;

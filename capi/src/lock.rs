@@ -4,7 +4,8 @@
 //! because a C program has no other place for it.
 
 use super::code::{code_of, of_interrupted};
-use super::parameter::{borrow, limit, place};
+use super::object::{create, end, live, object};
+use super::parameter::limit;
 use super::{TSUMUGI_ERROR_BUSY, TSUMUGI_ERROR_NOT_LOCKED};
 use std::ffi::c_int;
 use std::mem::transmute;
@@ -55,12 +56,9 @@ impl tsumugi_mutex {
 /// `out` is valid for a write.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_mutex_create(out: *mut *mut tsumugi_mutex) -> c_int {
+    let made = || tsumugi_mutex { held: UnsafeCell::new(None), mutex: Mutex::new(()) };
     // SAFETY: the caller's.
-    code_of(unsafe { place(out) }.map(|out| {
-        let made = tsumugi_mutex { held: UnsafeCell::new(None), mutex: Mutex::new(()) };
-        // SAFETY: the caller's.
-        unsafe { out.write(Box::into_raw(Box::new(made))) };
-    }))
+    code_of(unsafe { create(out, made) })
 }
 
 /// Frees a mutex. NULL is allowed.
@@ -71,8 +69,8 @@ pub unsafe extern "C" fn tsumugi_mutex_create(out: *mut *mut tsumugi_mutex) -> c
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_mutex_destroy(mutex: *mut tsumugi_mutex) {
     if !mutex.is_null() {
-        // SAFETY: the caller's: made by `tsumugi_mutex_create`.
-        drop(unsafe { Box::from_raw(mutex) });
+        // SAFETY: the caller's.
+        drop(unsafe { end(mutex) });
     }
 }
 
@@ -87,7 +85,7 @@ pub unsafe extern "C" fn tsumugi_mutex_destroy(mutex: *mut tsumugi_mutex) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_mutex_lock(mutex: *mut tsumugi_mutex) -> c_int {
     // SAFETY: the caller's.
-    code_of(unsafe { borrow(mutex) }.map(|mutex| mutex.keep(mutex.mutex.lock())))
+    code_of(unsafe { live(mutex) }.map(|mutex| mutex.keep(mutex.mutex.lock())))
 }
 
 /// Locks the mutex if that needs no waiting. Lock-free.
@@ -100,7 +98,7 @@ pub unsafe extern "C" fn tsumugi_mutex_lock(mutex: *mut tsumugi_mutex) -> c_int 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_mutex_try_lock(mutex: *mut tsumugi_mutex) -> c_int {
     // SAFETY: the caller's.
-    code_of(unsafe { borrow(mutex) }.and_then(|mutex| {
+    code_of(unsafe { live(mutex) }.and_then(|mutex| {
         let guard = mutex.mutex.try_lock().ok_or(TSUMUGI_ERROR_BUSY)?;
         mutex.keep(guard);
         Ok(())
@@ -121,7 +119,7 @@ pub unsafe extern "C" fn tsumugi_mutex_lock_within(
     is_cancellable: bool,
 ) -> c_int {
     // SAFETY: the caller's.
-    code_of(unsafe { borrow(mutex) }.and_then(|mutex| {
+    code_of(unsafe { live(mutex) }.and_then(|mutex| {
         let locked = mutex.mutex.lock_within(limit(limit_ns, is_cancellable));
         mutex.keep(locked.map_err(of_interrupted)?);
         Ok(())
@@ -138,7 +136,7 @@ pub unsafe extern "C" fn tsumugi_mutex_lock_within(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_mutex_unlock(mutex: *mut tsumugi_mutex) -> c_int {
     // SAFETY: the caller's.
-    code_of(unsafe { borrow(mutex) }.and_then(|mutex| mutex.take()).map(drop))
+    code_of(unsafe { live(mutex) }.and_then(|mutex| mutex.take()).map(drop))
 }
 
 /// Makes a condition variable.
@@ -151,11 +149,7 @@ pub unsafe extern "C" fn tsumugi_mutex_unlock(mutex: *mut tsumugi_mutex) -> c_in
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_condvar_create(out: *mut *mut tsumugi_condvar) -> c_int {
     // SAFETY: the caller's.
-    code_of(unsafe { place(out) }.map(|out| {
-        let made = Box::new(tsumugi_condvar(Condvar::new()));
-        // SAFETY: the caller's.
-        unsafe { out.write(Box::into_raw(made)) };
-    }))
+    code_of(unsafe { create(out, || tsumugi_condvar(Condvar::new())) })
 }
 
 /// Frees a condition variable. NULL is allowed.
@@ -166,8 +160,8 @@ pub unsafe extern "C" fn tsumugi_condvar_create(out: *mut *mut tsumugi_condvar) 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_condvar_destroy(condvar: *mut tsumugi_condvar) {
     if !condvar.is_null() {
-        // SAFETY: the caller's: made by `tsumugi_condvar_create`.
-        drop(unsafe { Box::from_raw(condvar) });
+        // SAFETY: the caller's.
+        drop(unsafe { end(condvar) });
     }
 }
 
@@ -208,7 +202,7 @@ pub unsafe extern "C" fn tsumugi_condvar_wait_within(
 ) -> c_int {
     let wait = || {
         // SAFETY: the caller's.
-        let (condvar, mutex) = unsafe { (borrow(condvar)?, borrow(mutex)?) };
+        let (condvar, mutex) = unsafe { (live(condvar)?, live(mutex)?) };
         let mut guard = mutex.take()?;
         let waited = condvar.0.wait_within(&mut guard, limit(limit_ns, is_cancellable));
         mutex.keep(guard);
@@ -227,7 +221,7 @@ pub unsafe extern "C" fn tsumugi_condvar_wait_within(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_condvar_notify_one(condvar: *mut tsumugi_condvar) -> c_int {
     // SAFETY: the caller's.
-    code_of(unsafe { borrow(condvar) }.map(|condvar| {
+    code_of(unsafe { live(condvar) }.map(|condvar| {
         condvar.0.notify_one();
     }))
 }
@@ -242,7 +236,7 @@ pub unsafe extern "C" fn tsumugi_condvar_notify_one(condvar: *mut tsumugi_condva
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_condvar_notify_all(condvar: *mut tsumugi_condvar) -> c_int {
     // SAFETY: the caller's.
-    code_of(unsafe { borrow(condvar) }.map(|condvar| {
+    code_of(unsafe { live(condvar) }.map(|condvar| {
         condvar.0.notify_all();
     }))
 }
@@ -252,3 +246,6 @@ impl std::fmt::Debug for tsumugi_mutex {
         self.mutex.fmt(f)
     }
 }
+
+object!(tsumugi_mutex, "mutex");
+object!(tsumugi_condvar, "condition variable");

@@ -1,7 +1,8 @@
 //! Barriers among threads of one process. A barrier of all ranks is `tsumugi_barrier`.
 
 use super::code::{code_of, of_interrupted};
-use super::parameter::{borrow, limit, place};
+use super::object::{create, end, live, object};
+use super::parameter::limit;
 use std::ffi::c_int;
 use tsumugi_ult::sync::Barrier;
 
@@ -22,11 +23,7 @@ pub unsafe extern "C" fn tsumugi_meeting_create(
     out: *mut *mut tsumugi_meeting,
 ) -> c_int {
     // SAFETY: the caller's.
-    code_of(unsafe { place(out) }.map(|out| {
-        let made = Box::new(tsumugi_meeting(Barrier::new(members)));
-        // SAFETY: the caller's.
-        unsafe { out.write(Box::into_raw(made)) };
-    }))
+    code_of(unsafe { create(out, || tsumugi_meeting(Barrier::new(members))) })
 }
 
 /// Frees a meeting point. NULL is allowed.
@@ -37,8 +34,8 @@ pub unsafe extern "C" fn tsumugi_meeting_create(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_meeting_destroy(meeting: *mut tsumugi_meeting) {
     if !meeting.is_null() {
-        // SAFETY: the caller's: made by `tsumugi_meeting_create`.
-        drop(unsafe { Box::from_raw(meeting) });
+        // SAFETY: the caller's.
+        drop(unsafe { end(meeting) });
     }
 }
 
@@ -74,7 +71,7 @@ pub unsafe extern "C" fn tsumugi_meeting_wait_within(
     is_last: *mut bool,
 ) -> c_int {
     // SAFETY: the caller's.
-    code_of(unsafe { borrow(meeting) }.and_then(|meeting| {
+    code_of(unsafe { live(meeting) }.and_then(|meeting| {
         let limit = limit(limit_ns, is_cancellable);
         let last = meeting.0.wait_within(limit).map_err(of_interrupted)?;
         if !is_last.is_null() {
@@ -84,3 +81,5 @@ pub unsafe extern "C" fn tsumugi_meeting_wait_within(
         Ok(())
     }))
 }
+
+object!(tsumugi_meeting, "meeting");

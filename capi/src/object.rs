@@ -4,14 +4,22 @@
 //!  make ──► live ──► end ──► ended ──(after 64 more ends of this type)──► live, another object
 //! ```
 //!
+//! ```text
+//!  place   [ state: what the object is, and whether it lives | object ]
+//!                                                              ▲ handle
+//! ```
+//!
 //! The place of an object outlives the object, so a handle that has ended is refused
 //! by its name and is not followed into freed memory. A program that keeps such a
-//! handle until its place has a new object reaches that object instead.
+//! handle until its place has a new object reaches that object instead. The state lies at
+//! the same distance before an object of any type, so a handle of another type is refused,
+//! too.
 //!
 //! Progress: `live` is wait-free. `make` and `end` take a lock for a few
 //! instructions; `make` allocates until 64 objects of its type have ended.
 
-use super::{TSUMUGI_ERROR_ENDED, TSUMUGI_ERROR_LENGTH, TSUMUGI_ERROR_NULL, remember, tsumugi_job};
+use super::remember;
+use super::{TSUMUGI_ERROR_ENDED, TSUMUGI_ERROR_LENGTH, TSUMUGI_ERROR_NULL, TSUMUGI_ERROR_VALUE};
 use std::collections::VecDeque;
 use std::ffi::{c_int, c_void};
 use std::fmt::Display;
@@ -44,12 +52,51 @@ macro_rules! object {
 }
 pub(super) use object;
 
-/// The memory of an object. A handle is the address of the first member.
+/// The memory of an object. A handle is the address of the object.
 #[repr(C)]
 struct Place<T> {
+    head: Head,
     object: MaybeUninit<T>,
-    /// [`LIVE`] or [`ENDED`].
+}
+
+/// What lies before the object of each place.
+#[repr(C, align(16))]
+struct Head {
+    /// [`Place::LIVE`] or [`Place::ENDED`].
     state: AtomicU32,
+}
+
+impl<T: Object> Place<T> {
+    /// There is an object. Another number for each type.
+    const LIVE: u32 = {
+        assert!(align_of::<T>() <= align_of::<Head>(), "the head lies right before the object");
+        // FNV-1a; the lowest bit says whether the object lives.
+        let (name, mut hash, mut at) = (T::NAME.as_bytes(), 0x811c_9dc5u32, 0);
+        while at < name.len() {
+            hash = (hash ^ name[at] as u32).wrapping_mul(0x0100_0193);
+            at += 1;
+        }
+        hash | 1
+    };
+    /// There was an object of this type.
+    const ENDED: u32 = Self::LIVE ^ 1;
+
+    /// The place of a handle.
+    #[inline]
+    const fn of(handle: *const T) -> *mut Self {
+        handle.cast::<Head>().wrapping_sub(1).cast_mut().cast()
+    }
+
+    /// The state before a handle of any type.
+    ///
+    /// # Safety
+    ///
+    /// `handle` was made by [`make`], for an object of any type.
+    #[inline]
+    const unsafe fn state<'a>(handle: *const T) -> &'a AtomicU32 {
+        // SAFETY: the caller's; places are never freed.
+        unsafe { &(*handle.cast::<Head>().wrapping_sub(1)).state }
+    }
 }
 
 /// Places of ended objects, the oldest first.
@@ -79,8 +126,8 @@ pub(super) unsafe fn make<T: Object>(out: *mut *mut T, object: T) {
     };
     drop(ended);
     let new = || {
-        let state = AtomicU32::new(ENDED);
-        Box::into_raw(Box::new(Place { object: MaybeUninit::uninit(), state }))
+        let head = Head { state: AtomicU32::new(Place::<T>::ENDED) };
+        Box::into_raw(Box::new(Place { head, object: MaybeUninit::uninit() }))
     };
     let place = place.unwrap_or_else(new);
     // SAFETY: the place was made here and is never freed, and the queue has given it
@@ -88,32 +135,48 @@ pub(super) unsafe fn make<T: Object>(out: *mut *mut T, object: T) {
     unsafe {
         (&raw mut (*place).object).write(MaybeUninit::new(object));
         // Release: pairs with the load in `live`, which then sees the object.
-        (*place).state.store(LIVE, Ordering::Release);
-        out.write(place.cast());
+        (*place).head.state.store(Place::<T>::LIVE, Ordering::Release);
+        out.write((&raw mut (*place).object).cast());
     }
 }
 
-/// Borrows an object; null and a handle that has ended are errors.
+/// Makes an object, if its place is not null.
 ///
 /// # Safety
 ///
-/// `handle` is null, or was made by [`make`]; the object does not end meanwhile.
+/// `out` is null or valid for a write.
+pub(super) unsafe fn create<T: Object>(
+    out: *mut *mut T,
+    object: impl FnOnce() -> T,
+) -> Result<(), c_int> {
+    let out = given(out, "out")?;
+    // SAFETY: the caller's.
+    unsafe { make(out, object()) };
+    Ok(())
+}
+
+/// Borrows an object; null, a handle that has ended and one of another type are errors.
+///
+/// # Safety
+///
+/// `handle` is null, or was made by [`make`] for an object of any type; the object does not
+/// end meanwhile.
 #[inline]
 pub(super) unsafe fn live<'a, T: Object>(handle: *const T) -> Result<&'a T, c_int> {
     if handle.is_null() {
         return Err(null(T::NAME));
     }
-    // SAFETY: handles are addresses of places, which are never freed.
-    let state = unsafe { &(*handle.cast::<Place<T>>()).state };
-    // Acquire: pairs with the store in `make`.
-    match state.load(Ordering::Acquire) {
-        // SAFETY: the place has an object, by its state.
-        LIVE => Ok(unsafe { &*handle }),
-        _ => Err(ended::<T>(handle)),
+    // SAFETY: the caller's. Acquire: pairs with the store in `make`.
+    let state = unsafe { Place::state(handle) }.load(Ordering::Acquire);
+    if state != Place::<T>::LIVE {
+        return Err(no_object::<T>(handle, state));
     }
+    // SAFETY: the place has an object of the type, by its state.
+    Ok(unsafe { &*handle })
 }
 
-/// Ends an object and returns it; null and a handle that has ended are errors.
+/// Ends an object and returns it; null, a handle that has ended and one of another type are
+/// errors.
 ///
 /// # Safety
 ///
@@ -122,28 +185,17 @@ pub(super) unsafe fn end<T: Object>(handle: *mut T) -> Result<T, c_int> {
     if handle.is_null() {
         return Err(null(T::NAME));
     }
-    let place = handle.cast::<Place<T>>();
-    // SAFETY: handles are addresses of places, which are never freed.
-    let state = unsafe { &(*place).state };
+    let (place, live, ended) = (Place::of(handle), Place::<T>::LIVE, Place::<T>::ENDED);
+    // SAFETY: the caller's.
+    let state = unsafe { Place::state(handle) };
     // Acquire: pairs with the store in `make`.
-    if state.swap(ENDED, Ordering::Acquire) != LIVE {
-        return Err(ended::<T>(handle));
+    if let Err(other) = state.compare_exchange(live, ended, Ordering::Acquire, Ordering::Relaxed) {
+        return Err(no_object::<T>(handle, other));
     }
     // SAFETY: the place had an object, and this call alone has changed its state.
     let object = unsafe { (*place).object.assume_init_read() };
     T::places().0.lock().unwrap_or_else(PoisonError::into_inner).push_back(Ended(place));
     Ok(object)
-}
-
-/// Borrows the job; null is an error.
-///
-/// # Safety
-///
-/// `job` is null or a live job.
-#[inline]
-pub(super) unsafe fn job<'a>(job: *const tsumugi_job) -> Result<&'a tsumugi_job, c_int> {
-    // SAFETY: the caller's.
-    unsafe { job.as_ref() }.ok_or_else(|| null("job"))
 }
 
 /// Checks a pointer, named `name` in the header; null is an error.
@@ -237,14 +289,18 @@ pub(super) fn refuse(code: c_int, reason: impl Display) -> c_int {
     remember(code, reason)
 }
 
+/// Refuses a handle before which `state` lies.
 #[cold]
-fn ended<T: Object>(handle: *const T) -> c_int {
-    let reason = format_args!("the {} at {handle:p} has ended", T::NAME);
-    remember(TSUMUGI_ERROR_ENDED, reason)
+fn no_object<T: Object>(handle: *const T, state: u32) -> c_int {
+    if state == Place::<T>::ENDED {
+        return remember(
+            TSUMUGI_ERROR_ENDED,
+            format_args!("the {} at {handle:p} has ended", T::NAME),
+        );
+    }
+    remember(TSUMUGI_ERROR_VALUE, format_args!("the handle {handle:p} is of no {}", T::NAME))
 }
 
-const ENDED: u32 = 0;
-const LIVE: u32 = 0x6c69_7665;
 /// The number of ended objects of a type whose places stay empty.
 const KEPT: usize = 64;
 
@@ -259,6 +315,27 @@ mod tests {
     struct Thing(Arc<u32>);
 
     object!(Thing, "thing");
+
+    struct Stuff([u64; 9]);
+
+    object!(Stuff, "stuff");
+
+    #[test]
+    fn a_handle_of_another_type_is_refused() {
+        let (mut thing, mut stuff) = (ptr::null_mut(), ptr::null_mut());
+        // SAFETY: all handles were made here.
+        unsafe {
+            make(&raw mut thing, Thing(Arc::new(7)));
+            make(&raw mut stuff, Stuff([3; 9]));
+            assert_eq!(live(thing.cast::<Stuff>()).err(), Some(TSUMUGI_ERROR_VALUE));
+            assert_eq!(end(stuff.cast::<Thing>()).err(), Some(TSUMUGI_ERROR_VALUE));
+            let reason = CStr::from_ptr(tsumugi_reason()).to_str().unwrap();
+            assert_eq!(reason, format!("the handle {stuff:p} is of no thing"));
+            assert_eq!(live(stuff).unwrap().0, [3; 9]);
+            assert!(end(thing).is_ok() && end(stuff).is_ok());
+            assert_eq!(live(thing.cast::<Stuff>()).err(), Some(TSUMUGI_ERROR_VALUE));
+        }
+    }
 
     #[test]
     fn an_ended_handle_is_refused_by_name() {

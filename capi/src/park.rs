@@ -1,7 +1,8 @@
 //! Parking: sleeping until an unpark or until a time limit.
 
 use super::code::{code_of, of_interrupted};
-use super::parameter::{borrow, limit, place};
+use super::object::{create, end, live, object};
+use super::parameter::limit;
 use std::ffi::c_int;
 use tsumugi_ult::{Unparker, park_within, sleep_within};
 
@@ -40,11 +41,7 @@ pub extern "C" fn tsumugi_park_within(limit_ns: u64, is_cancellable: bool) -> c_
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_unparker_create(out: *mut *mut tsumugi_unparker) -> c_int {
     // SAFETY: the caller's.
-    code_of(unsafe { place(out) }.map(|out| {
-        let made = Box::new(tsumugi_unparker(tsumugi_ult::unparker()));
-        // SAFETY: the caller's.
-        unsafe { out.write(Box::into_raw(made)) };
-    }))
+    code_of(unsafe { create(out, || tsumugi_unparker(tsumugi_ult::unparker())) })
 }
 
 /// Ends the present park of the thread that the unparker stands for, or its next
@@ -59,7 +56,7 @@ pub unsafe extern "C" fn tsumugi_unparker_create(out: *mut *mut tsumugi_unparker
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_unpark(unparker: *const tsumugi_unparker) -> c_int {
     // SAFETY: the caller's.
-    code_of(unsafe { borrow(unparker) }.map(|unparker| unparker.0.unpark()))
+    code_of(unsafe { live(unparker) }.map(|unparker| unparker.0.unpark()))
 }
 
 /// Frees an unparker. NULL is allowed.
@@ -70,8 +67,8 @@ pub unsafe extern "C" fn tsumugi_unpark(unparker: *const tsumugi_unparker) -> c_
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_unparker_destroy(unparker: *mut tsumugi_unparker) {
     if !unparker.is_null() {
-        // SAFETY: the caller's: made by `tsumugi_unparker_create`.
-        drop(unsafe { Box::from_raw(unparker) });
+        // SAFETY: the caller's.
+        drop(unsafe { end(unparker) });
     }
 }
 
@@ -89,3 +86,5 @@ pub extern "C" fn tsumugi_sleep_within(limit_ns: u64, is_cancellable: bool) -> c
 pub extern "C" fn tsumugi_sleep(ns: u64) {
     let _ = sleep_within(limit(ns, false));
 }
+
+object!(tsumugi_unparker, "unparker");

@@ -4,7 +4,8 @@
 //! guards of a rank are alike, so an unlock takes any of them.
 
 use super::code::{code_of, of_addr, of_failure};
-use super::object::{end, given, job, live, make, object, refuse};
+use super::job::job;
+use super::object::{end, given, live, make, object, refuse};
 use super::{TSUMUGI_ERROR_BUSY, TSUMUGI_ERROR_NOT_LOCKED, TSUMUGI_ERROR_TIMED_OUT};
 use super::{TSUMUGI_ERROR_VALUE, tsumugi_job};
 use std::ffi::c_int;

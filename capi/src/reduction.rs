@@ -205,7 +205,7 @@ impl Fold {
             FoldBy::Program(program) => Box::new(program.combine()),
         };
         // SAFETY: the caller's.
-        unsafe { call.begin(input, output, Some(combine)) }
+        unsafe { call.begin(input, output, Some(combine), || ()) }
     }
 }
 

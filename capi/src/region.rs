@@ -1,6 +1,7 @@
 //! Memory with a global address, and queries about an address.
 
 use super::code::{code_of, of_access, of_failure};
+use super::object::{end, live, make, object};
 use super::parameter::{borrow, place};
 use super::{
     TSUMUGI_ERROR_FLAGS, TSUMUGI_ERROR_NOWHERE, TSUMUGI_ERROR_NULL, TSUMUGI_ERROR_RANGE,
@@ -69,7 +70,7 @@ pub unsafe extern "C" fn tsumugi_expose(
         let (first, at) = (array.at(0).addr().to_bits(), array.memory().0);
         let made = tsumugi_region { memory: Memory::Exposed(array), first, at };
         // SAFETY: the caller's.
-        unsafe { out.write(Box::into_raw(Box::new(made))) };
+        unsafe { make(out, made) };
         Ok(())
     };
     code_of(expose())
@@ -115,7 +116,7 @@ pub unsafe extern "C" fn tsumugi_register(
         job.known().push((at.as_ptr() as usize, bytes, first));
         let made = tsumugi_region { memory: Memory::Registered(region), first, at };
         // SAFETY: the caller's.
-        unsafe { out.write(Box::into_raw(Box::new(made))) };
+        unsafe { make(out, made) };
         Ok(())
     };
     code_of(register())
@@ -140,11 +141,8 @@ pub unsafe extern "C" fn tsumugi_unregister(
     let unregister = || {
         // SAFETY: the caller's.
         let job = unsafe { borrow(job) }?;
-        if region.is_null() {
-            return Err(TSUMUGI_ERROR_NULL);
-        }
-        // SAFETY: the caller's: made by one of the functions above.
-        let region = unsafe { Box::from_raw(region) };
+        // SAFETY: the caller's.
+        let region = unsafe { end(region) }?;
         job.known().retain(|(.., first)| *first != region.first);
         match region.memory {
             Memory::Exposed(array) => drop(array.unregister()),
@@ -164,7 +162,7 @@ pub unsafe extern "C" fn tsumugi_unregister(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_region_addr(region: *const tsumugi_region) -> tsumugi_addr {
     // SAFETY: the caller's.
-    unsafe { region.as_ref() }.map_or(TSUMUGI_ADDR_NULL, |region| region.first)
+    unsafe { live(region) }.map_or(TSUMUGI_ADDR_NULL, |region| region.first)
 }
 
 /// The local address of a region in this process; NULL if `region` is NULL.
@@ -176,7 +174,7 @@ pub unsafe extern "C" fn tsumugi_region_addr(region: *const tsumugi_region) -> t
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_region_memory(region: *const tsumugi_region) -> *mut c_void {
     // SAFETY: the caller's.
-    unsafe { region.as_ref() }.map_or(std::ptr::null_mut(), |region| region.at.as_ptr().cast())
+    unsafe { live(region) }.map_or(std::ptr::null_mut(), |region| region.at.as_ptr().cast())
 }
 
 /// The address of the starter memory of `rank`: memory that each rank has from the
@@ -322,3 +320,5 @@ impl tsumugi_job {
 pub(super) fn byte(addr: tsumugi_addr) -> GlobalPtr<u8> {
     GlobalPtr::new(GlobalAddr::from_bits(addr))
 }
+
+object!(tsumugi_region, "region");

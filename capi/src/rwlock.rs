@@ -1,7 +1,8 @@
 //! Reader-writer locks.
 
 use super::code::{code_of, of_interrupted};
-use super::parameter::{borrow, limit, place};
+use super::object::{create, end, live, object};
+use super::parameter::limit;
 use super::{TSUMUGI_ERROR_BUSY, TSUMUGI_ERROR_NOT_LOCKED};
 use std::ffi::c_int;
 use std::mem::forget;
@@ -22,11 +23,7 @@ pub struct tsumugi_rwlock(RwLock<()>);
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_rwlock_create(out: *mut *mut tsumugi_rwlock) -> c_int {
     // SAFETY: the caller's.
-    code_of(unsafe { place(out) }.map(|out| {
-        let made = Box::new(tsumugi_rwlock(RwLock::new(())));
-        // SAFETY: the caller's.
-        unsafe { out.write(Box::into_raw(made)) };
-    }))
+    code_of(unsafe { create(out, || tsumugi_rwlock(RwLock::new(()))) })
 }
 
 /// Frees a reader-writer lock. NULL is allowed.
@@ -37,8 +34,8 @@ pub unsafe extern "C" fn tsumugi_rwlock_create(out: *mut *mut tsumugi_rwlock) ->
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_rwlock_destroy(rwlock: *mut tsumugi_rwlock) {
     if !rwlock.is_null() {
-        // SAFETY: the caller's: made by `tsumugi_rwlock_create`.
-        drop(unsafe { Box::from_raw(rwlock) });
+        // SAFETY: the caller's.
+        drop(unsafe { end(rwlock) });
     }
 }
 
@@ -69,7 +66,7 @@ pub unsafe extern "C" fn tsumugi_rwlock_read_within(
     is_cancellable: bool,
 ) -> c_int {
     // SAFETY: the caller's.
-    code_of(unsafe { borrow(rwlock) }.and_then(|rwlock| {
+    code_of(unsafe { live(rwlock) }.and_then(|rwlock| {
         let locked = rwlock.0.read_within(limit(limit_ns, is_cancellable));
         locked.map(forget).map_err(of_interrupted)
     }))
@@ -86,7 +83,7 @@ pub unsafe extern "C" fn tsumugi_rwlock_read_within(
 pub unsafe extern "C" fn tsumugi_rwlock_try_read(rwlock: *const tsumugi_rwlock) -> c_int {
     // SAFETY: the caller's.
     code_of(
-        unsafe { borrow(rwlock) }
+        unsafe { live(rwlock) }
             .and_then(|rwlock| rwlock.0.try_read().map(forget).ok_or(TSUMUGI_ERROR_BUSY)),
     )
 }
@@ -101,7 +98,7 @@ pub unsafe extern "C" fn tsumugi_rwlock_try_read(rwlock: *const tsumugi_rwlock) 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_rwlock_unlock_read(rwlock: *const tsumugi_rwlock) -> c_int {
     // SAFETY: the caller's.
-    code_of(unsafe { borrow(rwlock) }.and_then(|rwlock| {
+    code_of(unsafe { live(rwlock) }.and_then(|rwlock| {
         // SAFETY: the caller's: its guard was forgotten.
         let was_locked = unsafe { rwlock.0.unlock_read() };
         was_locked.then_some(()).ok_or(TSUMUGI_ERROR_NOT_LOCKED)
@@ -135,7 +132,7 @@ pub unsafe extern "C" fn tsumugi_rwlock_write_within(
     is_cancellable: bool,
 ) -> c_int {
     // SAFETY: the caller's.
-    code_of(unsafe { borrow(rwlock) }.and_then(|rwlock| {
+    code_of(unsafe { live(rwlock) }.and_then(|rwlock| {
         let locked = rwlock.0.write_within(limit(limit_ns, is_cancellable));
         locked.map(forget).map_err(of_interrupted)
     }))
@@ -152,7 +149,7 @@ pub unsafe extern "C" fn tsumugi_rwlock_write_within(
 pub unsafe extern "C" fn tsumugi_rwlock_try_write(rwlock: *const tsumugi_rwlock) -> c_int {
     // SAFETY: the caller's.
     code_of(
-        unsafe { borrow(rwlock) }
+        unsafe { live(rwlock) }
             .and_then(|rwlock| rwlock.0.try_write().map(forget).ok_or(TSUMUGI_ERROR_BUSY)),
     )
 }
@@ -167,9 +164,11 @@ pub unsafe extern "C" fn tsumugi_rwlock_try_write(rwlock: *const tsumugi_rwlock)
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_rwlock_unlock_write(rwlock: *const tsumugi_rwlock) -> c_int {
     // SAFETY: the caller's.
-    code_of(unsafe { borrow(rwlock) }.and_then(|rwlock| {
+    code_of(unsafe { live(rwlock) }.and_then(|rwlock| {
         // SAFETY: the caller's: its guard was forgotten.
         let was_locked = unsafe { rwlock.0.unlock_write() };
         was_locked.then_some(()).ok_or(TSUMUGI_ERROR_NOT_LOCKED)
     }))
 }
+
+object!(tsumugi_rwlock, "reader-writer lock");

@@ -1,5 +1,6 @@
 //! Making a scheduler, running it, ending it.
 
+use super::body::run_body;
 use super::code::{code_of, of_start};
 use super::parameter::{self, Word, borrow, place, read};
 use super::{
@@ -114,11 +115,8 @@ pub unsafe extern "C" fn tsumugi_scheduler_run(
             }
         };
         let arg = Word(arg);
-        let answer = scheduler.run(move || {
-            let arg = arg;
-            // SAFETY: the caller's.
-            Word(unsafe { main(arg.0) })
-        });
+        // SAFETY: the caller's.
+        let answer = scheduler.run(move || unsafe { run_body(main, arg) });
         if !value.is_null() {
             // SAFETY: the caller's.
             unsafe { value.write(answer.0) };

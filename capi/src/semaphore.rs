@@ -1,7 +1,8 @@
 //! Semaphores: a number of permits.
 
 use super::code::{code_of, of_interrupted, remember};
-use super::parameter::{borrow, limit, place};
+use super::object::{create, end, live, object};
+use super::parameter::limit;
 use super::{TSUMUGI_ERROR_BUSY, TSUMUGI_ERROR_VALUE};
 use std::ffi::c_int;
 use tsumugi_ult::sync::Semaphore;
@@ -23,11 +24,7 @@ pub unsafe extern "C" fn tsumugi_semaphore_create(
     out: *mut *mut tsumugi_semaphore,
 ) -> c_int {
     // SAFETY: the caller's.
-    code_of(unsafe { place(out) }.map(|out| {
-        let made = Box::new(tsumugi_semaphore(Semaphore::new(permits)));
-        // SAFETY: the caller's.
-        unsafe { out.write(Box::into_raw(made)) };
-    }))
+    code_of(unsafe { create(out, || tsumugi_semaphore(Semaphore::new(permits))) })
 }
 
 /// Frees a semaphore. NULL is allowed.
@@ -38,8 +35,8 @@ pub unsafe extern "C" fn tsumugi_semaphore_create(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tsumugi_semaphore_destroy(semaphore: *mut tsumugi_semaphore) {
     if !semaphore.is_null() {
-        // SAFETY: the caller's: made by `tsumugi_semaphore_create`.
-        drop(unsafe { Box::from_raw(semaphore) });
+        // SAFETY: the caller's.
+        drop(unsafe { end(semaphore) });
     }
 }
 
@@ -74,7 +71,7 @@ pub unsafe extern "C" fn tsumugi_semaphore_acquire_within(
     is_cancellable: bool,
 ) -> c_int {
     // SAFETY: the caller's.
-    code_of(unsafe { borrow(semaphore) }.and_then(|semaphore| {
+    code_of(unsafe { live(semaphore) }.and_then(|semaphore| {
         let limit = limit(limit_ns, is_cancellable);
         semaphore.0.acquire_within(count, limit).map_err(of_interrupted)
     }))
@@ -93,7 +90,7 @@ pub unsafe extern "C" fn tsumugi_semaphore_try_acquire(
     count: usize,
 ) -> c_int {
     // SAFETY: the caller's.
-    code_of(unsafe { borrow(semaphore) }.and_then(|semaphore| {
+    code_of(unsafe { live(semaphore) }.and_then(|semaphore| {
         if semaphore.0.try_acquire(count) { Ok(()) } else { Err(TSUMUGI_ERROR_BUSY) }
     }))
 }
@@ -112,7 +109,7 @@ pub unsafe extern "C" fn tsumugi_semaphore_release(
     count: usize,
 ) -> c_int {
     // SAFETY: the caller's.
-    code_of(unsafe { borrow(semaphore) }.and_then(|semaphore| {
+    code_of(unsafe { live(semaphore) }.and_then(|semaphore| {
         if semaphore.0.try_release(count) {
             return Ok(());
         }
@@ -120,3 +117,5 @@ pub unsafe extern "C" fn tsumugi_semaphore_release(
         Err(remember(TSUMUGI_ERROR_VALUE, reason))
     }))
 }
+
+object!(tsumugi_semaphore, "semaphore");

@@ -1,7 +1,8 @@
 //! Signals: words of global memory for which threads of their rank wait.
 
 use super::code::{code_of, of_access};
-use super::object::{job, refuse, room_at, tell};
+use super::job::job;
+use super::object::{refuse, room_at, tell};
 use super::region::byte;
 use super::{TSUMUGI_ERROR_TIMED_OUT, TSUMUGI_ERROR_VALUE, tsumugi_addr, tsumugi_job};
 use std::ffi::{c_int, c_void};

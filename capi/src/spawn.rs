@@ -1,5 +1,6 @@
 //! Starting ULTs.
 
+use super::body::{CBody, run_body, unwinding};
 use super::code::{code_of, of_spawn};
 use super::parameter::{self, Word, borrow, read};
 use super::{
@@ -82,9 +83,7 @@ unsafe fn spawn_simply(
     order: Order,
     out: *mut *mut tsumugi_ult,
 ) -> bool {
-    // SAFETY: the two types differ in what an exception does that leaves the body: it
-    // aborts the process in both cases.
-    let body = unsafe { std::mem::transmute::<CBody, call::Body>(body) };
+    let body = unwinding(body);
     let tell = |raw: NonNull<()>| {
         if !out.is_null() {
             // SAFETY: the caller's.
@@ -135,11 +134,8 @@ unsafe fn spawn_with(
         let spawner = unsafe { scheduler.as_ref() }.map(|scheduler| &scheduler.spawner);
         builder.check(spawner).map_err(of_spawn)?;
         let arg = Word(arg);
-        let run = move || {
-            let arg = arg;
-            // SAFETY: the caller's.
-            Word(unsafe { body(arg.0) })
-        };
+        // SAFETY: the caller's.
+        let run = move || unsafe { run_body(body, arg) };
         let handle = match spawner {
             None => builder.spawn(run),
             Some(spawner) => builder.try_spawn_on(spawner, run).map_err(|_| TSUMUGI_ERROR_ENDED)?,
@@ -152,9 +148,6 @@ unsafe fn spawn_with(
     };
     code_of(spawn())
 }
-
-/// The function that a ULT runs.
-type CBody = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
 
 impl tsumugi_particulars {
     /// Whether nothing but the order of the spawn is asked for.

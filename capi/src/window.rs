@@ -1,8 +1,8 @@
 //! Windows: one array of bytes on every rank, with fences and flushes.
 
 use super::code::{code_of, of_addr, of_failure};
-use super::job::is_own_process;
-use super::object::{end, given, job, live, make, object, refuse, room_at, tell};
+use super::job::job;
+use super::object::{end, given, live, make, object, refuse, room_at, tell};
 use super::{
     TSUMUGI_ATOMIC_ADD, TSUMUGI_ATOMIC_AND, TSUMUGI_ATOMIC_OR, TSUMUGI_ATOMIC_SWAP,
     TSUMUGI_ATOMIC_XOR, TSUMUGI_ERROR_VALUE, tsumugi_job,
@@ -268,10 +268,7 @@ pub unsafe extern "C" fn tsumugi_window_compare_swap8(
 pub unsafe extern "C" fn tsumugi_window_fence(window: *const tsumugi_window) -> c_int {
     // SAFETY: the caller's.
     let of = unsafe { live(window) };
-    code_of(of.and_then(|of| {
-        is_own_process()?;
-        of.window.fence().map_err(of_failure)
-    }))
+    code_of(of.and_then(|of| of.window.fence().map_err(of_failure)))
 }
 
 /// Waits until all puts of this rank to `target` have landed. Blocks.
