@@ -28,8 +28,11 @@ mod demo;
 use self::args::{Cli, CliCommand, CompareArgs};
 use self::failure::Failure;
 use clap::{CommandFactory, Parser};
+use std::path::Path;
 use std::process::ExitCode;
 use tsumugi_bench_ult::System;
+
+pub use self::bench::{Axis, Plot, Point, Series};
 
 /// Runs the command.
 pub fn command() -> ExitCode {
@@ -52,6 +55,15 @@ pub fn command() -> ExitCode {
 /// Runs the command that measures these systems beside tsumugi.
 pub fn compare(peers: &[System]) -> ExitCode {
     ended(bench::compare(&CompareArgs::parse(), peers))
+}
+
+/// Draws each figure to a file of the folder, if there is one; the error says why it cannot.
+pub fn draw<'a>(
+    folder: Option<&Path>,
+    plots: impl Iterator<Item = (&'a str, Plot)>,
+) -> Result<(), String> {
+    bench::draw(folder, plots)
+        .map_err(|failure| failure.message().unwrap_or("the figures cannot be drawn").to_owned())
 }
 
 /// The manual pages of the command and its commands, one after the other.

@@ -5,7 +5,6 @@
 mod accesses;
 mod copies;
 mod threads;
-mod turns;
 
 use std::process::ExitCode;
 

@@ -29,7 +29,6 @@ mod target;
 mod ult;
 
 use self::catalogue::chosen;
-use self::drawing::draw;
 use crate::args::{self, BenchFigure, CompareArgs, Compared};
 use crate::failure::Failure;
 use crate::job;
@@ -37,7 +36,9 @@ use tsumugi::Config;
 use tsumugi::config::Bind;
 use tsumugi_bench_ult::System;
 
+pub use self::drawing::draw;
 use self::line::trip_ns;
+pub use self::plot::{Axis, Plot, Point, Series};
 
 /// Runs the benchmark; returns the figures and comparisons, if this process has them.
 pub fn bench(bench: &args::BenchArgs) -> Result<String, Failure> {

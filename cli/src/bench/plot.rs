@@ -7,32 +7,44 @@ use std::error::Error;
 /// A figure.
 #[derive(Clone, Debug)]
 pub struct Plot {
+    /// What stands above it.
     pub title: String,
+    /// The horizontal axis.
     pub x: Axis,
+    /// The vertical axis.
     pub y: Axis,
+    /// The lines.
     pub series: Vec<Series>,
 }
 
 /// The quantity along an axis.
 #[derive(Clone, Debug)]
 pub struct Axis {
+    /// The name, with the unit.
     pub name: String,
+    /// Whether the scale is logarithmic; otherwise it begins at zero.
     pub is_log: bool,
 }
 
 /// A line through the points; if there are many, the line alone.
 #[derive(Clone, Debug)]
 pub struct Series {
+    /// The name in the legend.
     pub name: String,
+    /// The points from left to right.
     pub points: Vec<Point>,
 }
 
-/// A median and its confidence interval of 95 %.
+/// A median and its interval: of confidence, 95 %, or all that was measured.
 #[derive(Clone, Copy, Debug)]
 pub struct Point {
+    /// Where it is along the horizontal axis.
     pub x: f64,
+    /// The median.
     pub y: f64,
+    /// The least value of the interval.
     pub low: f64,
+    /// The greatest value of the interval.
     pub high: f64,
 }
 

@@ -1,6 +1,6 @@
 //! Accesses of 8 bytes on another process, through C and through Rust.
 
-use super::turns;
+use crate::turns;
 use std::path::PathBuf;
 use std::process::Command;
 

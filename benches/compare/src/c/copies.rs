@@ -2,7 +2,7 @@
 //! own, where a folder of `LD_LIBRARY_PATH` has that (`libacpbl_udp.so` and `libacpml.so`,
 //! with the header in `../include`).
 
-use super::turns;
+use crate::turns;
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! Threads through C: one program, run in turn with `libmyth.so.0` of this project and
 //! with MassiveThreads' own, where a folder of `LD_LIBRARY_PATH` has that.
 
-use super::turns;
+use crate::turns;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -82,6 +82,15 @@ impl System {
         system.env.push(("TSUMUGI_KERNEL_FROM_BYTES".to_owned(), u32::MAX.to_string()));
         system
     }
+
+    /// The same system with so many workers in each rank, if it is one of ours.
+    pub fn with_workers(mut self, workers: u32) -> Self {
+        let option = self.words.iter().position(|word| word == WORKERS);
+        if let Some(number) = option.and_then(|option| self.words.get_mut(option + 1)) {
+            *number = workers.to_string();
+        }
+        self
+    }
 }
 
 /// Puts and gets between two cores, and copies between two other ranks. Long
@@ -117,8 +126,9 @@ pub fn designs() -> Result<Vec<System>, Failure> {
         Failure::Failed(format!("the path of this command is unknown: {error}"))
     })?;
     let own = own.display().to_string();
-    let words = [&own, "run", "-n", "N", "--", &own, "bench", "message", "--serve", "FOLDER"];
-    let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+    let run = [&own, "run", "-n", "N", WORKERS, "1"];
+    let serve = ["--", &own, "bench", "message", "--serve", "FOLDER"];
+    let words: Vec<String> = run.iter().chain(&serve).map(|word| (*word).to_owned()).collect();
     let system = |(name, env): &(&str, &[(&str, &str)])| System {
         name: (*name).to_owned(),
         words: words.clone(),
@@ -142,6 +152,9 @@ const DESIGNS: &[(&str, &[(&str, &str)])] = &[
     (TWO_COPY, &[("TSUMUGI_MESSAGES", "two_copy")]),
     (RENDEZVOUS, &[("TSUMUGI_MESSAGES", "two_copy"), ("TSUMUGI_EAGER_MAX_BYTES", "0")]),
 ];
+
+/// The launcher's option of the number of workers.
+const WORKERS: &str = "--workers";
 
 /// Settings that make peers yield if there are more ranks than cores: all our
 /// designs do, and a peer that does not takes milliseconds for a message.

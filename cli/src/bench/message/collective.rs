@@ -10,6 +10,7 @@ use crate::failure::Failure;
 use std::time::Instant;
 use tsumugi::group::{Group, Min};
 use tsumugi::{Rank, Runtime};
+use tsumugi_core::coll::schedule::{CollForced, CollKind};
 
 /// The rows, each named by its collective.
 pub const ROWS: &[&str] = &["barrier", "broadcast", "allreduce", "allgather", "alltoall"];
@@ -23,8 +24,7 @@ pub fn cases(ranks: u32, rounds: Option<u64>) -> Vec<Case> {
     let crosses = ranks == 2 && first != second;
     let place = if crosses { format!(" cpu0={first} cpu1={second}") } else { String::new() };
     let case = |name: &'static str, bytes: usize| {
-        let most = if ranks == 2 { 400 } else { 40 };
-        let rounds = rounds.unwrap_or((ROUNDS_BYTES / bytes.max(1)).clamp(10, most) as u64);
+        let rounds = rounds_of(rounds, bytes, ranks);
         let command = format!("{name} bytes={bytes} rounds={rounds} repeat=5{place}");
         Case::new(name, format!("ranks={ranks} bytes={bytes}"), command, crosses)
     };
@@ -35,42 +35,68 @@ pub fn cases(ranks: u32, rounds: Option<u64>) -> Vec<Case> {
     ROWS.iter().flat_map(|name| sizes(name).iter().map(|bytes| case(name, *bytes))).collect()
 }
 
+/// Whether a command of this name is a collective.
+pub fn has(name: &str) -> bool {
+    ROWS.contains(&name) || ["gather", "reduce_scatter"].contains(&name)
+}
+
+/// Rounds of a batch, unless the arguments set them.
+pub fn rounds_of(given: Option<u64>, bytes: usize, ranks: u32) -> u64 {
+    let most = if ranks == 2 { 400 } else { 40 };
+    given.unwrap_or((ROUNDS_BYTES / bytes.max(1)).clamp(10, most) as u64)
+}
+
 /// Nanoseconds of a collective on average, at rank 0.
 pub fn work(rt: &Runtime, command: BenchCommand<'_>) -> Result<Option<f64>, Failure> {
     let number = |name, absent| command.number(name).unwrap_or(absent) as usize;
     let (bytes, rounds) = (number("bytes", 8), number("rounds", 40));
-    let (world, all) = (rt.world(), bytes * rt.size() as usize);
-    let mut sent = vec![0u64; (if command.name() == "alltoall" { all } else { bytes }) / 8];
+    let (group, all) = (group(rt, command)?, bytes * rt.size() as usize);
+    let sends_all = ["alltoall", "reduce_scatter"].contains(&command.name());
+    let mut sent = vec![0u64; (if sends_all { all } else { bytes }) / 8];
     let mut received = vec![0u64; all / 8];
     let (warm, mut start) = (rounds / 4 + 4, Instant::now());
     for round in 0..rounds + warm {
         if round == warm {
             start = Instant::now();
         }
-        collective(&world, command.name(), round, [&mut sent, &mut received])?;
+        collective(&group, command.name(), round, [&mut sent, &mut received])?;
     }
     let ns = start.elapsed().as_nanos() as f64 / rounds as f64;
     Ok((rt.rank() == Rank(0)).then_some(ns))
 }
 
+/// The group of all ranks, with the algorithm of a command.
+fn group(rt: &Runtime, command: BenchCommand<'_>) -> Result<Group, Failure> {
+    let Some(number) = command.number("forced") else { return Ok(rt.world()) };
+    let kind = CollKind::ALL.into_iter().find(|kind| kind.name() == command.name());
+    let word = kind.and_then(|kind| Some((kind, *kind.words().get(number as usize)?)));
+    let forced = word.and_then(|(kind, word)| CollForced::NONE.with(kind, word).ok());
+    Ok(rt.world().duplicate_forcing(forced.unwrap_or_default())?)
+}
+
 fn collective(
-    world: &Group,
+    group: &Group,
     name: &str,
     round: usize,
     [sent, received]: [&mut [u64]; 2],
 ) -> Result<(), Failure> {
-    let root = round as u32 % world.size();
-    if name != "broadcast" || root == world.rank() {
+    let root = round as u32 % group.size();
+    if name != "broadcast" || root == group.rank() {
         dirty(bytes_of(sent), round);
     }
     match name {
-        "barrier" => return Ok(world.barrier()?),
-        "broadcast" => world.broadcast(sent, root)?,
-        "allreduce" => world.allreduce(sent, Min)?,
-        "allgather" => world.allgather_into(sent, received)?,
-        _ => world.alltoall_into(sent, received)?,
+        "barrier" => return Ok(group.barrier()?),
+        "broadcast" => group.broadcast(sent, root)?,
+        "allreduce" => group.allreduce(sent, Min)?,
+        "gather" => group.gather_into(sent, received, root)?,
+        "reduce_scatter" => {
+            look(bytes_of(&mut group.reduce_scatter(sent, Min)?));
+            return Ok(());
+        }
+        "allgather" => group.allgather_into(sent, received)?,
+        _ => group.alltoall_into(sent, received)?,
     }
-    look(bytes_of(if name.starts_with("all") && name != "allreduce" { received } else { sent }));
+    look(bytes_of(if ["broadcast", "allreduce"].contains(&name) { sent } else { received }));
     Ok(())
 }
 

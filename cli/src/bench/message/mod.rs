@@ -6,10 +6,12 @@
 //! | `two_cores` | half a round trip by size, pre-posted or not, on two cores |
 //! | `one_core` | the same with both ranks on one core |
 //! | `rate8` | messages of 8 bytes, 64 in flight |
+//! | `workers` | messages of 8 bytes, each rank with 1, 2, 4 and 8 workers |
 //! | `halo` | 8 ranks in a cube: compute, exchange with 26 neighbours, agree |
 //! | `crowd` | 8, 32 and 64 ranks in a ring on the available cores |
 //! | `outside` | half a round trip between buffers outside of the partitions |
 //! | `collectives` | collectives of 2, 4 and 8 ranks on the available cores |
+//! | `algorithms` | the same and others by each of their algorithms, only if selected |
 //! | `one_sided` | puts and gets by global addresses, beside the peers' ping-pong; copies between two other ranks |
 //!
 //! Long messages are compared with what two cores can do [`together`].
@@ -19,6 +21,7 @@
 //! and just after. If a state does not occur, the benchmark waits for it for a
 //! while, and then reports that it was not seen.
 
+mod algorithms;
 mod bars;
 mod bench;
 mod case;
@@ -34,6 +37,7 @@ mod state;
 mod team;
 mod together;
 mod work;
+mod workers;
 
 use self::bench::MessageBench;
 use self::figures::FIGURES;
@@ -49,9 +53,11 @@ pub const CATALOGUE: &[Group] = &[
     Group { name: "two_cores", rows: &["latency_pre", "latency"] },
     Group { name: "one_core", rows: &["same_core_pre", "same_core"] },
     Group { name: "rate8", rows: &["rate8"] },
+    Group { name: "workers", rows: workers::ROWS },
     Group { name: "halo", rows: &["halo10", "halo20", "halo_limits"] },
     Group { name: "crowd", rows: &[crowd::ROW] },
     Group { name: "collectives", rows: collective::ROWS },
+    Group { name: "algorithms", rows: algorithms::ROWS },
     Group { name: "outside", rows: &["outside"] },
     Group { name: "one_sided", rows: &["put", "get", "third"] },
 ];
@@ -67,7 +73,7 @@ pub fn message(message: &args::MessageArgs) -> Result<String, Failure> {
         }
         // If there are cores for all ranks, ranks 0 and 1 run on the first two, as
         // commands assume: the job measures these two at its start.
-        job::config(Some(1))?.run(|rt| serve::serve(rt, folder))?;
+        job::config(None)?.run(|rt| serve::serve(rt, folder))?;
         return Ok(String::new());
     }
     let names = chosen(message.measure.only.as_deref(), CATALOGUE)?;
@@ -78,6 +84,7 @@ pub fn message(message: &args::MessageArgs) -> Result<String, Failure> {
     let cases = case::same_core(bench.is_quick, bench.rounds());
     let systems = bench.systems(case::YIELDING)?;
     bench.measure(&cases, (&systems, 2), Some(case::cpus()[0]))?;
+    workers::measure(&mut bench)?;
     let [pairs, thirds] = case::one_sided(bench.is_quick, bench.rounds());
     let cases = case::outside(bench.is_quick, bench.rounds());
     let mut systems = bench.one_of_ours(&[])?;
@@ -91,10 +98,13 @@ pub fn message(message: &args::MessageArgs) -> Result<String, Failure> {
         let cases = collective::cases(ranks, bench.rounds());
         bench.measure(&cases, (&systems, ranks), None)?;
     }
+    if message.measure.only.is_some() {
+        algorithms::measure(&mut bench)?;
+    }
     let text = halo::measure(&mut bench)? + &crowd::measure(&mut bench)?;
     let (rows, text) = (bench.rows.end()?, bench.text + &text);
     let plots = FIGURES.iter().filter_map(|figure| Some((figure.name, figure.plot(&rows)?)));
     draw(message.measure.svg.as_deref(), plots.clone())?;
     let figures: String = plots.map(|(name, plot)| table::figure(name, &plot)).collect();
-    Ok(figures + &text + &bars::bars(&rows))
+    Ok(figures + &text + &algorithms::tables(&rows) + &bars::bars(&rows))
 }

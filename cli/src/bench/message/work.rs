@@ -56,7 +56,7 @@ impl RankWork {
                 "halo" if rt.size() == 8 => self.halo(rt, command)?,
                 "crowd" => self.crowd(rt, command)?,
                 "alone" => alone(rt, command)?,
-                name if collective::ROWS.contains(&name) => collective::work(rt, command)?,
+                name if collective::has(name) => collective::work(rt, command)?,
                 "counts" => return self.counts(rt),
                 _ => None,
             };
