@@ -1,7 +1,8 @@
 //! Groups and collectives of ranks that are threads of one process.
 
+use std::sync::Arc;
 use tsumugi as api;
-use tsumugi::group::Sum;
+use tsumugi::group::{CollForced, CollKind, Sum};
 use tsumugi::{CollError, Config, Error, Status, run_ranks};
 
 mod collectives;
@@ -12,6 +13,25 @@ fn collectives_give_the_results_of_serial_ones() {
         run_ranks(size, |rt| collectives::play(rt, &[1, 0, 5, 300])).map(drop).unwrap();
     }
     Config::default().workers(2).run_ranks(3, |rt| collectives::play(rt, &[2, 5000])).unwrap();
+}
+
+#[test]
+fn forced_algorithms_give_the_same_results() {
+    for words in ["all=rows", "all=tree,all=ring", "all=chain,all=halving,all=bruck", "all=spread"]
+    {
+        let collectives = CollForced::parse(words).unwrap();
+        let config = Config { collectives, ..Config::default() };
+        config.run_ranks(4, |rt| collectives::play(rt, &[1, 5, 3000])).map(drop).unwrap();
+    }
+    run_ranks(3, |rt| {
+        let forced = CollForced::NONE.with(CollKind::Broadcast, "chain").unwrap();
+        let group = rt.world().duplicate_forcing(forced)?;
+        let mut values = vec![group.rank(); 5000];
+        group.broadcast(&mut values, 2)?;
+        assert!(values.iter().all(|value| *value == 2));
+        rt.world().barrier()
+    })
+    .unwrap();
 }
 
 #[test]
@@ -155,6 +175,37 @@ fn a_row_goes_on_without_the_watchers_of_its_former_group() {
             let mut values = [1u64];
             pair.allreduce(&mut values, Sum)?;
             assert_eq!(values, [2]);
+        }
+        world.barrier()
+    })
+    .unwrap();
+}
+
+/// A thread that moves a collective must not wait, so the operation panics there; the other
+/// members have the values in any case.
+#[test]
+fn an_operation_of_a_begun_collective_cannot_wait() {
+    run_ranks(3, |rt| {
+        let world = rt.world();
+        let one_waits = {
+            let (group, waits) = (Arc::new(world.duplicate()?), rt.rank().0 == 0);
+            move |a: u64, b: u64| {
+                if waits {
+                    group.barrier().expect("never comes so far");
+                }
+                a + b
+            }
+        };
+        let begun = world.ops().allreduce(vec![1u64; 4], one_waits).try_begin();
+        let ended = match begun.expect("room") {
+            Status::Done(result) => result,
+            Status::Pending(in_flight) => in_flight.wait(),
+        };
+        if rt.rank().0 == 0 {
+            let error = ended.expect_err("the operation would wait").to_string();
+            assert!(error.contains("the operation of a collective has panicked"), "{error}");
+        } else {
+            assert_eq!(ended?, [3; 4]);
         }
         world.barrier()
     })

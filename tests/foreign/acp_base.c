@@ -42,6 +42,7 @@ static void memory_is_reached(void)
         CHECK(own[2] == 2);
         acp_sync();
         CHECK(acp_unregister_memory(key) == 0);
+        CHECK(acp_query_rank(ga) == -1 && acp_query_address(ga) == NULL);
         CHECK(acp_unregister_memory(key) == -1);
     }
     /* The same memory can be registered again, under another key. */
@@ -54,9 +55,15 @@ static void memory_is_reached(void)
     CHECK(acp_register_memory(data, 8, 5) == ACP_ATKEY_NULL);
     CHECK(acp_query_ga(ACP_ATKEY_NULL, data) == ACP_GA_NULL);
     CHECK(acp_query_rank(ACP_GA_NULL) == -1 && acp_query_color(ACP_GA_NULL) == -1);
-    /* An address of a rank beyond the last one, or of the last one. */
-    int beyond = acp_query_rank(~(acp_ga_t)0);
-    CHECK(beyond >= -1 && beyond < acp_procs());
+    /* No rank has memory there; for some sizes the last rank is named. */
+    CHECK(acp_query_rank(~(acp_ga_t)0) == -1 && acp_query_color(~(acp_ga_t)0) == -1);
+    acp_ga_t starter = acp_query_starter_ga(next);
+    for (int bit = 0; bit < 64; bit++) {
+        int owner = acp_query_rank(starter ^ (acp_ga_t)1 << bit);
+        CHECK(owner >= -1 && owner < procs);
+    }
+    CHECK(acp_query_rank(starter + ((acp_ga_t)1 << 30)) == -1);
+    CHECK(acp_query_address(~(acp_ga_t)0) == NULL);
     CHECK(acp_query_address(ACP_GA_NULL) == NULL);
     CHECK(acp_query_starter_ga(-1) == ACP_GA_NULL);
     CHECK(acp_query_starter_ga(procs) == ACP_GA_NULL);

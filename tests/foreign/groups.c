@@ -265,6 +265,43 @@ static void groups_are_split(void)
     CHECK(tsumugi_group_size(half) == 0 && tsumugi_group_rank(half) == UINT32_MAX);
 }
 
+/* A handle of another kind is refused by name. */
+static void handles_are_told_apart(void)
+{
+    struct tsumugi_comm *comm, *closed;
+    struct tsumugi_window *window;
+    struct tsumugi_region *region;
+    uint64_t word = 7;
+    OK(tsumugi_comm_open(job, &comm));
+    OK(tsumugi_comm_duplicate(comm, &closed));
+    OK(tsumugi_comm_close(closed));
+    OK(tsumugi_window_create(job, 64, TSUMUGI_WINDOW_DEFAULT, &window));
+    OK(tsumugi_expose(job, 64, TSUMUGI_AGENT_CPU, &region));
+    void *wrong[] = {comm, closed, window, region};
+    for (int n = 0; n < 4; n++) {
+        struct tsumugi_group *group = wrong[n];
+        REFUSES(TSUMUGI_ERROR_VALUE, "is of no group", tsumugi_group_barrier(group, NULL));
+        REFUSES(TSUMUGI_ERROR_VALUE, "is of no group", tsumugi_group_duplicate(group, &group));
+        REFUSES(TSUMUGI_ERROR_VALUE, "is of no group", tsumugi_group_close(group));
+        CHECK(tsumugi_group_size(group) == 0);
+    }
+    void *a_group = world;
+    REFUSES(TSUMUGI_ERROR_VALUE, "is of no comm", tsumugi_send(a_group, 0, 1, &word, 8));
+    REFUSES(TSUMUGI_ERROR_VALUE, "is of no comm", tsumugi_comm_close(a_group));
+    REFUSES(TSUMUGI_ERROR_VALUE, "is of no window", tsumugi_window_put(a_group, 0, 0, &word, 8));
+    REFUSES(TSUMUGI_ERROR_VALUE, "is of no array", tsumugi_array_destroy(a_group));
+    REFUSES(TSUMUGI_ERROR_VALUE, "is of no request", tsumugi_request_wait(a_group, NULL));
+    REFUSES(TSUMUGI_ERROR_VALUE, "is of no region", tsumugi_unregister(job, a_group));
+    REFUSES(TSUMUGI_ERROR_VALUE, "is of no mutex", tsumugi_mutex_lock(a_group));
+    REFUSES(TSUMUGI_ERROR_VALUE, "is of no latch", tsumugi_latch_wait(a_group));
+    CHECK(tsumugi_region_addr(a_group) == TSUMUGI_ADDR_NULL);
+    OK(tsumugi_unregister(job, region));
+    REFUSES(TSUMUGI_ERROR_ENDED, "the region at", tsumugi_unregister(job, region));
+    OK(tsumugi_window_destroy(window));
+    OK(tsumugi_comm_close(comm));
+    OK(tsumugi_group_barrier(world, NULL));
+}
+
 /* Several collectives of a group, and messages, are under way at once. */
 static void requests_end_in_any_order(void)
 {
@@ -369,6 +406,7 @@ static void play(void)
     }
     each_type_and_operation();
     groups_are_split();
+    handles_are_told_apart();
     requests_end_in_any_order();
     wrong_values_are_refused();
     OK(tsumugi_group_close(world));

@@ -440,6 +440,18 @@ static void *end_own_scheduler(void *scheduler)
     return NULL;
 }
 
+static void *end_process(void *none)
+{
+    (void)none;
+    exit(0);
+}
+
+/* A ULT that ends the thread on which it runs, which aborts the process. */
+static void *end_own_thread(void *none)
+{
+    pthread_exit(none);
+}
+
 int main(int count, char **arguments)
 {
     int here;
@@ -451,6 +463,21 @@ int main(int count, char **arguments)
         OK(tsumugi_spawn(scheduler, NULL, end_own_scheduler, scheduler, &ult));
         OK(tsumugi_join(ult, NULL));
         return 0;
+    }
+    if (count > 1 && strcmp(arguments[1], "exit-thread") == 0) {
+        tsumugi_scheduler_run(scheduler, end_own_thread, NULL, &value);
+        return 0;
+    }
+    if (count > 1 && strcmp(arguments[1], "exit-spawned") == 0) {
+        struct tsumugi_ult *ult;
+        OK(tsumugi_scheduler_start(scheduler));
+        OK(tsumugi_spawn(scheduler, NULL, end_own_thread, NULL, &ult));
+        OK(tsumugi_join(ult, NULL));
+        return 0;
+    }
+    if (count > 1 && strcmp(arguments[1], "exit-process") == 0) {
+        tsumugi_scheduler_run(scheduler, end_process, NULL, &value);
+        return 1;
     }
     OK(tsumugi_scheduler_run(scheduler, everything, &here, &value));
     CHECK(value == &here);

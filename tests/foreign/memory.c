@@ -316,9 +316,36 @@ static void errors_come_with_the_end(void)
     ANSWERS(TSUMUGI_ERROR_REACH, tsumugi_begin_get(job, &here, from, 4, NULL, NULL));
 }
 
+static void constructors_refuse_a_fork(
+        struct tsumugi_job *of, struct tsumugi_group *world, struct tsumugi_comm *comm)
+{
+    struct tsumugi_region *region;
+    struct tsumugi_window *window;
+    struct tsumugi_rank_lock *lock;
+    struct tsumugi_heap *heap;
+    struct tsumugi_deque *deque;
+    struct tsumugi_array *array;
+    struct tsumugi_array_options options = {.size = sizeof options, .len = 8, .element_bytes = 8};
+    ANSWERS(TSUMUGI_ERROR_JOB, tsumugi_expose(of, 8, TSUMUGI_AGENT_CPU, &region));
+    ANSWERS(TSUMUGI_ERROR_JOB, tsumugi_window_create(of, 8, TSUMUGI_WINDOW_DEFAULT, &window));
+    ANSWERS(TSUMUGI_ERROR_JOB, tsumugi_rank_lock_create(of, 0, 0, &lock));
+    ANSWERS(TSUMUGI_ERROR_JOB, tsumugi_heap_create(of, 1 << 20, &heap));
+    ANSWERS(TSUMUGI_ERROR_JOB, tsumugi_deque_create(of, 8, 8, &deque));
+    ANSWERS(TSUMUGI_ERROR_JOB, tsumugi_array_create(of, &options, &array));
+    ANSWERS(TSUMUGI_ERROR_JOB, tsumugi_group_duplicate(world, &world));
+    ANSWERS(TSUMUGI_ERROR_JOB, tsumugi_group_split(world, 0, 0, &world));
+    ANSWERS(TSUMUGI_ERROR_JOB, tsumugi_group_barrier(world, NULL));
+    ANSWERS(TSUMUGI_ERROR_JOB, tsumugi_comm_duplicate(comm, &comm));
+    CHECK(strstr(tsumugi_reason(), "is a fork of the rank") != NULL);
+}
+
 /* A child of the rank's process is no rank. */
 static void a_fork_is_no_rank(struct tsumugi_job *of)
 {
+    struct tsumugi_group *world;
+    struct tsumugi_comm *comm;
+    OK(tsumugi_group_world(of, &world));
+    OK(tsumugi_comm_open(of, &comm));
     pid_t child = fork();
     if (child == 0) {
         struct tsumugi_job *none;
@@ -327,12 +354,15 @@ static void a_fork_is_no_rank(struct tsumugi_job *of)
         CHECK(strstr(tsumugi_reason(), "is a fork of the rank") != NULL);
         ANSWERS(TSUMUGI_ERROR_JOB, tsumugi_gather(of, 1, all));
         ANSWERS(TSUMUGI_ERROR_JOB, tsumugi_start(&none));
+        constructors_refuse_a_fork(of, world, comm);
         ANSWERS(TSUMUGI_ERROR_JOB, tsumugi_end(of));
         _exit(7);
     }
     int status;
     CHECK(child > 0 && waitpid(child, &status, 0) == child);
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+    OK(tsumugi_group_close(world));
+    OK(tsumugi_comm_close(comm));
 }
 
 static void a_process_is_a_rank_once(void)

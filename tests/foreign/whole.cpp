@@ -1,18 +1,8 @@
-// The C++ header: threads, locks, errors, the memory of all ranks, groups and deques, on
-// two or more ranks. Prints "all is well" at rank 0.
-#include <tsumugi.hpp>
+// The C++ header: threads, locks, errors, the memory of all ranks, groups and deques. Prints
+// "all is well" at rank 0.
+#include "require.hpp"
 
-#include <cstdio>
-#include <cstdlib>
 #include <stdexcept>
-
-#define REQUIRE(what)                                                       \
-    do {                                                                    \
-        if (!(what)) {                                                      \
-            std::fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #what); \
-            std::abort();                                                   \
-        }                                                                   \
-    } while (0)
 
 static void threads(const tsumugi::job &job)
 {
@@ -106,7 +96,8 @@ static void groups(const tsumugi::job &job)
     for (std::uint32_t of = 0; of < size; of++) counts.push_back(of + 1);
     std::vector<std::uint16_t> mine(me + 1, static_cast<std::uint16_t>(me)), got(200), back(me + 1);
     world.allgather(mine.data(), me + 1, got.data(), counts);
-    REQUIRE(got[0] == 0 && got[1] == 1 && got[size * (size + 1) / 2 - 1] == size - 1);
+    REQUIRE(got[0] == 0 && (size == 1 || got[1] == 1));
+    REQUIRE(got[size * (size + 1) / 2 - 1] == size - 1);
     world.gather(mine.data(), me + 1, got.data(), counts, 0);
     world.scatter(got.data(), counts, back.data(), me + 1, 0);
     REQUIRE(back == mine);
@@ -116,8 +107,8 @@ static void groups(const tsumugi::job &job)
     std::vector<std::size_t> two(size, 2);
     world.alltoall(to.data(), two, from.data(), two);
     REQUIRE(from[2 * size - 1] == size - 1);
-    world.gather(&me, 1, from.data(), 1);
-    world.scatter(from.data(), to.data(), 1, 1);
+    world.gather(&me, 1, from.data(), size - 1);
+    world.scatter(from.data(), to.data(), 1, size - 1);
     REQUIRE(to[0] == me);
     world.reduce(&me, to.data(), 1, {tsumugi::combine::sum}, 0);
     REQUIRE(me != 0 || to[0] == size * (size - 1) / 2);

@@ -16,6 +16,7 @@ use crate::inside::a_rank_shows_what_its_ults_do;
 use crate::launched::{
     is_running, numbers_after, passes, run, run_with, start, start_alone, start_with,
 };
+use crate::memory_nodes::pages_lie_on_the_memory_node_of_their_rank;
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
@@ -45,6 +46,7 @@ pub const ALL: &[Case] = cases![
     a_rank_shows_what_its_ults_do,
     an_idle_job_burns_no_core,
     workers_keep_to_the_cpuset,
+    pages_lie_on_the_memory_node_of_their_rank,
     programs_are_started_from_ults,
     tables_grow_as_the_ledger_lists,
     a_rank_that_computes_answers_calls,
@@ -469,12 +471,15 @@ fn calls_to_a_killed_rank_end() {
 pub const LONG_GRACE: (&str, &str) = ("TSUMUGI_GRACE_TIMEOUT", "200s");
 
 /// The number of ranks that have ended with an error that another rank has died. At least
-/// one of the errors names `victim`; the others may name a survivor that ended earlier.
+/// one of the errors names `victim`; the others may name a survivor that ended earlier, or
+/// memory that it has freed.
 pub fn ends_of_survivors(text: &str, victim: usize) -> usize {
     let first = format!("rank: rank {victim} has died");
     assert!(text.lines().any(|line| line == first), "{first}: {text}");
     let ends = text.lines().filter_map(|line| line.strip_prefix("rank: rank "));
-    ends.filter(|end| end.ends_with(" has died")).count()
+    let is_lost =
+        |end: &&str| end.ends_with(" has died") || end.contains("no region is registered");
+    ends.filter(is_lost).count()
 }
 
 /// Variables that make long messages go in parts, and late receivers request them.

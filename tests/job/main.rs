@@ -24,6 +24,7 @@ mod homes;
 mod inside;
 mod launched;
 mod locks;
+mod memory_nodes;
 mod mixture;
 mod mourn;
 #[path = "../moving/mod.rs"]

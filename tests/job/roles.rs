@@ -4,7 +4,8 @@ use crate::churn::{self, Plan};
 use crate::moving::histories;
 use crate::{
     adopted, allocations, apart, collectives, collectors, containers, ending, global, homes,
-    inside, locks, mixture, mourn, moving, outside, pages, poor, programs, reach, tally,
+    inside, locks, memory_nodes, mixture, mourn, moving, outside, pages, poor, programs, reach,
+    tally,
 };
 use std::hint::black_box;
 use std::io::Write;
@@ -101,6 +102,7 @@ fn play(rt: &Runtime, role: &str) -> Result<(), Error> {
         "mixture" => mixture::play(rt, 1, if rt.size() > 2 { 150 } else { 1000 }),
         "mixture-short" => mixture::play(rt, 1, 20),
         "mixture-lossy" => mixture::play(rt, 1, 5),
+        "mixture-until-told" => mixture_until_told(rt),
         "mixture-long" => mixture::play(rt, 1 << 20, 5000),
         "reach" => reach::play(rt, reach::Extent::FULL),
         "global" => global::play(rt),
@@ -156,8 +158,22 @@ fn play(rt: &Runtime, role: &str) -> Result<(), Error> {
         "readers" => readers(rt),
         "computes" => ending::computes(),
         "bound" => bound(rt),
+        "memory-nodes" => memory_nodes::play(rt),
         _ => panic!("no role {role}"),
     }
+}
+
+/// Random messages, until the first rank sees that the test is over. Collective.
+fn mixture_until_told(rt: &Runtime) -> Result<(), Error> {
+    const ROUNDS: u64 = 20;
+    for first in (1..).step_by(ROUNDS as usize) {
+        mixture::play(rt, first, ROUNDS)?;
+        let is_over = rt.rank().0 == 0 && apart::is_over();
+        if rt.sum(u64::from(is_over))? > 0 {
+            break;
+        }
+    }
+    Ok(())
 }
 
 pub fn say(line: &str) {

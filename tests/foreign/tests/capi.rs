@@ -3,9 +3,7 @@
 
 mod library;
 
-use library::{
-    build, compile, compile_cpp, compile_names, exports, header, on_two_nodes, root, source,
-};
+use library::{build, compile, compile_names, exports, header, on_two_nodes, root, source};
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -93,10 +91,19 @@ fn c_programs_run_on_the_library() {
     // A scheduler that a ULT of its own ends aborts the process with the reason, and
     // nothing unwinds into C.
     let broken = compile(&library, "main", "libtsumugi.so");
-    let ran = Command::new(broken).arg("end-inside").output().unwrap();
+    let ran = Command::new(&broken).arg("end-inside").output().unwrap();
     let complained = String::from_utf8_lossy(&ran.stderr);
     assert_eq!(ran.status.signal(), Some(SIGABRT), "{complained}");
     assert!(complained.contains("cannot end on a ULT of its own"), "{complained}");
+    // So does one that ends its thread; the end of the process is allowed.
+    for way in ["exit-thread", "exit-spawned"] {
+        let ran = Command::new(&broken).arg(way).output().unwrap();
+        let complained = String::from_utf8_lossy(&ran.stderr);
+        assert_eq!(ran.status.signal(), Some(SIGABRT), "{way}: {complained}");
+        assert!(complained.contains("pthread_exit"), "{way}: {complained}");
+    }
+    let ran = Command::new(&broken).arg("exit-process").output().unwrap();
+    assert_eq!(ran.status.code(), Some(0), "{}", String::from_utf8_lossy(&ran.stderr));
 }
 
 /// The list of the symbols that an installed library has is that of the sources. A
@@ -147,18 +154,6 @@ fn every_function_on_memory_is_called_by_the_program() {
         for exported in exports(&source("capi", name)) {
             assert!(program.contains(&format!("{exported}(")), "no call of {exported}");
         }
-    }
-}
-
-/// The C++ header, with its own program.
-#[test]
-fn a_cpp_program_runs_as_a_job() {
-    let library = build();
-    for (link, ranks) in [("libtsumugi.so", 2), ("libtsumugi.a", 3)] {
-        let words: [&str; 0] = [];
-        let job = Launch::new(ranks).program(compile_cpp(&library, "whole", link), words).start();
-        let code = job.expect("a job that starts").wait().expect("a job that ends").code();
-        assert_eq!(code, 0, "{link} on {ranks} ranks");
     }
 }
 

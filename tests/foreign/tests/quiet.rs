@@ -16,7 +16,7 @@ const SIGTERM: i32 = 15;
 fn a_thread_that_computes_is_not_a_standstill() {
     let library = build();
     for (program, waits) in [
-        ("quiet", "tsumugi_start waits for a message from or to rank 1 with tag 3"),
+        ("quiet", "tsumugi_start waits for a message from rank 1 with tag 3"),
         ("acp_quiet", "acp_init waits"),
     ] {
         let program = compile(&library, program, "libtsumugi.so");

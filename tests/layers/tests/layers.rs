@@ -9,6 +9,8 @@
 //!    │      │    │
 //!    │      │   acp            ACP's interface, in the same library
 //!    │      │
+//!    │      │   mpi            MPI's interface and library
+//!    │      │    │
 //!    │      │   compat/myth    MassiveThreads' interface and library, on ult
 //!    │      │    │
 //!   tsumugi (facade) ── macros       the typed interface, and its procedural macros
@@ -29,7 +31,7 @@ use tsumugi_layers::arrows::{arrows, cycles};
 use tsumugi_layers::modules::{Crate, File};
 
 /// The folders of crates, and the packages of the workspace on which each may depend.
-const FLOORS: [(&str, &[&str]); 16] = [
+const FLOORS: [(&str, &[&str]); 17] = [
     ("macros", &[]),
     ("core", &[]),
     ("ult", &["tsumugi-core"]),
@@ -62,6 +64,7 @@ const FLOORS: [(&str, &[&str]); 16] = [
     ),
     ("acp", &["tsumugi-core", "tsumugi-ult", "tsumugi"]),
     ("capi", &["tsumugi-core", "tsumugi-ult", "tsumugi", "tsumugi-acp"]),
+    ("mpi", &["tsumugi-core", "tsumugi-ult", "tsumugi-runtime", "tsumugi"]),
     ("compat/myth", &["tsumugi-core", "tsumugi-ult"]),
     ("benches/ult", &["tsumugi-core", "tsumugi-ult", "tsumugi"]),
     ("benches/lock", &["tsumugi-core", "tsumugi-gas"]),
@@ -83,7 +86,7 @@ const FLOORS: [(&str, &[&str]); 16] = [
 const CORE_DEPENDENCIES: [&str; 2] = ["crossbeam-utils", "heapless"];
 
 /// The folders of the crates whose arrows are checked.
-const CHECKED: [&str; 12] = [
+const CHECKED: [&str; 13] = [
     "macros",
     "core",
     "ult",
@@ -94,6 +97,7 @@ const CHECKED: [&str; 12] = [
     ".",
     "acp",
     "capi",
+    "mpi",
     "compat/myth",
     "cli",
 ];

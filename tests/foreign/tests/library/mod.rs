@@ -55,8 +55,19 @@ pub fn compile_names(library: &Path, names: &[String], link: &str) -> PathBuf {
 /// Compiles a C++ program of this folder; returns its path.
 pub fn compile_cpp(library: &Path, program: &str, link: &str) -> PathBuf {
     let source = root().join(format!("tests/foreign/{program}.cpp"));
+    compile_cpp_source(library, &source, program, link)
+}
+
+/// Compiles a C++ program of this text; returns its path.
+pub fn compile_cpp_text(library: &Path, text: &str, program: &str, link: &str) -> PathBuf {
+    let source = scratch().join(format!("{program}.cpp"));
+    fs::write(&source, text).unwrap();
+    compile_cpp_source(library, &source, program, link)
+}
+
+fn compile_cpp_source(library: &Path, source: &Path, program: &str, link: &str) -> PathBuf {
     let compiler = env::var_os("CXX").unwrap_or("c++".into());
-    compile_by(compiler, "-std=c++17", library, &source, &format!("{program}-cpp-{link}"), link)
+    compile_by(compiler, "-std=c++17", library, source, &format!("{program}-cpp-{link}"), link)
 }
 
 fn compile_source(library: &Path, source: &Path, program: &str, link: &str) -> PathBuf {
