@@ -106,6 +106,5 @@ fi
 grep -qx 'rank 2: no more paper' "$work/said"
 
 cd "$here"
-if [[ -x ci/adopt_c.sh ]]; then
-    ci/adopt_c.sh
-fi
+ci/adopt_c.sh
+ci/adopt_mpi.sh

@@ -51,7 +51,7 @@ cd "$work/elsewhere"
     lines c 'tsumugi_start(&job)' | sed 's/^/    /'
     printf '    return 0;\n}\n'
 } >program.c
-cp "$here/tests/foreign/whole.cpp" program.cpp
+lines cpp 'tsumugi::array' >program.cpp
 export PATH=$prefix/bin:$PATH
 # drew PROGRAM: runs it as three ranks; each must have drawn a number.
 drew() {
@@ -78,7 +78,7 @@ drew ./program-static
 
 # C++.
 eval "$(lines sh 'c++ ')"
-[[ $(tsumugi run -n 2 ./program-cpp) == "all is well" ]]
+[[ $(tsumugi run -n 3 ./program-cpp) == "3 ranks: the sum is 499500" ]]
 
 # CMake.
 mkdir cmake && cp program.c cmake

@@ -21,28 +21,27 @@ cd "$(dirname "$0")/.."
 host=$(rustc -vV | sed -n 's/^host: //p')
 export RUSTC_BOOTSTRAP=1
 export RUSTFLAGS="-Zsanitizer=address --cfg tsumugi_asan ${RUSTFLAGS:-}"
-# The sanitizer makes stack frames larger, and the stacks of ULTs keep their size:
-# optimized code needs less of them.
-export CARGO_PROFILE_TEST_OPT_LEVEL=1 CARGO_PROFILE_DEV_OPT_LEVEL=1
 export RUST_BACKTRACE=0
 export ASAN_OPTIONS="detect_stack_use_after_return=0:detect_leaks=0:handle_segv=0"
 work=target/asan
 mkdir -p "$work"
 
-# With --target the flags do not apply to build scripts and procedural macros.
-asan() {
-    cargo test --target "$host" --target-dir "$work" "$@"
-}
+# With --target the flags do not apply to build scripts and procedural macros. Optimized code
+# takes longer to build than it saves, except in runtime, whose unit tests simulate hours of
+# silence.
+cargo=(cargo test --target "$host" --target-dir "$work" --no-fail-fast
+    --config profile.dev.package.tsumugi-runtime.opt-level=1)
 run() {
-    timeout 900 cargo test --target "$host" --target-dir "$work" --no-fail-fast "$@" 2>&1 |
-        tee -a "$work/log"
+    timeout 900 "${cargo[@]}" "$@" 2>&1 | tee -a "$work/log"
 }
 : >"$work/log"
 if [ "${1:-}" = long ]; then
+    # To build optimized code takes longer than the other tests take without it.
+    export CARGO_PROFILE_TEST_OPT_LEVEL=1 CARGO_PROFILE_DEV_OPT_LEVEL=1
     run --package tsumugi-core --package tsumugi-gas --test sim --test page --test lock --test container
     run --package tsumugi --lib --test messages --test window --test comm
 else
-    asan --package tsumugi-ult --package tsumugi-pvas --lib --tests --no-run
+    "${cargo[@]}" --package tsumugi-ult --package tsumugi-pvas --lib --tests --no-run
     run --package tsumugi-ult --package tsumugi-pvas --lib --tests
     run --package tsumugi-core --package tsumugi-gas --package tsumugi-backends --lib \
         --test faulty --test hostile --test loopback

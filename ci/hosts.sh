@@ -46,7 +46,7 @@ END
 chmod +x "$folder/rsh"
 export TSUMUGI_RSH=$folder/rsh
 
-cargo build --quiet --package tsumugi --package tsumugi-cli --examples --bins
+cargo build --quiet --examples --bins
 hello=$PWD/target/debug/examples/hello
 timeout 120 target/debug/tsumugi run --hosts 10.93.1.2 -n 3 "$hello" | tee "$folder/log"
 [[ $(grep -c 'of 3 drew number' "$folder/log") == 3 ]]

@@ -62,7 +62,7 @@ exec ip netns exec $name-\$index sh -c "\$*"
 END
 chmod +x "$work/rsh"
 
-cargo build --quiet --package tsumugi --package tsumugi-cli --examples --bins
+cargo build --quiet --examples --bins
 job=$(cargo test --quiet --package tsumugi --test job --no-run --message-format=json |
     sed -n 's/.*"executable":"\([^"]*\/job-[^"]*\)".*/\1/p')
 tsumugi=$PWD/target/debug/tsumugi

@@ -84,7 +84,7 @@ none_left() {
     fail "$1: ranks still run 60 s after the job"
 }
 
-cargo build --quiet --package tsumugi --package tsumugi-cli --examples --bins
+cargo build --quiet --examples --bins
 job=$(cargo test --package tsumugi --test job --no-run --message-format=json 2>/dev/null |
     sed -n 's/.*"executable":"\([^"]*\/job-[^"]*\)".*/\1/p')
 

@@ -7,7 +7,7 @@
 # the cleanup may take longer, so a kill that takes more is tried again, twice.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-cargo build --quiet --package tsumugi --package tsumugi-cli --examples --bins
+cargo build --quiet --examples --bins
 
 tsumugi=$PWD/target/debug/tsumugi
 mark=left-$$-$RANDOM

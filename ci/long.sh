@@ -9,9 +9,11 @@
 #                               beside eight busy loops
 #   ci/long.sh cuts             cuts the link between two nodes and joins it again, over
 #                               tcp and udp
+#   ci/long.sh mpi4py [N...]    runs mpi4py's tests with libmpi_abi.so.1, and with MPICH beside it
 #   ci/long.sh asan             runs simulated jobs, messages and windows under the address
 #                               sanitizer
 #   ci/long.sh tsan             runs ranks that are threads under the thread sanitizer
+#   ci/long.sh mpi_threads      runs random programs of MPI with 64 and 200 threads a rank
 set -euo pipefail
 self=$(realpath "$0")
 cd "$(dirname "$0")/.."
@@ -55,7 +57,9 @@ load) load "${2:-10}" ;;
 kills) ci/kills.sh "${2:-200}" ;;
 pauses) ci/netns.sh pauses ;;
 cuts) ci/netns.sh cuts ;;
+mpi4py) ci/mpi4py.sh "${@:2}" ;;
 asan) ci/asan.sh long ;;
 tsan) ci/tsan.sh long ;;
+mpi_threads) cargo test --package tsumugi-mpi --test threads -- --ignored ;;
 *) usage ;;
 esac

@@ -11,6 +11,7 @@
 #                                    ring request; over tcp
 #   ci/netns.sh boxes                loads from the memory of ranks of the same node
 #   ci/netns.sh locks                locks and windows
+#   ci/netns.sh mpi [NAME]...        programs of mpi/tests/programs, these or a selection; over tcp
 #   ci/netns.sh churn [ROLE]...      random accesses to global memory, or these roles of
 #                                    tests/job, on three nodes
 #   ci/netns.sh moving               arrays whose pages move, and their histories; over tcp
@@ -42,6 +43,10 @@
 #                                    beside MPICH and Open MPI from ci/peers.sh; arguments of
 #                                    `tsumugi bench message`
 #   ci/netns.sh messages ARGUMENT... other rows of that command, such as `--only rate8`
+#   ci/netns.sh algorithms [OF_NODE] ARGUMENT...
+#                                    collectives by each of their algorithms, on 2, 4 and 8 ranks,
+#                                    OF_NODE (1) on each node; TSUMUGI_TEST_RATE limits the links
+#                                    (such as 1gbit)
 #   ci/netns.sh pages ARGUMENT...    pages of arrays; home, owner and requester are on three
 #                                    nodes; arguments of `tsumugi bench gas`
 #   ci/netns.sh readers ARGUMENT...  `own` beside 0 to 32 readers, on 35 ranks
@@ -49,10 +54,15 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=ci/left_out.sh
 . ci/left_out.sh
+# shellcheck source=ci/mpi_programs.sh
+. ci/mpi_programs.sh
 
 # The names contain the process id, so that two runs of this script do not meet.
 name=tsu$$
-nodes=("$name-1" "$name-2" "$name-3")
+count=3
+[[ ${1:-} != algorithms ]] || count=8
+nodes=()
+for ((index = 1; index <= count; index++)); do nodes+=("$name-$index"); done
 if [[ $(id -u) != 0 ]] || ! ip netns add "${nodes[0]}" 2>/dev/null; then
     left_out netns "this user may not create network namespaces"
     exit 0
@@ -73,7 +83,7 @@ trap clean EXIT
 . ci/libfabric.sh
 ip link add "$name-b" type bridge
 ip link set "$name-b" up
-for index in 1 2 3; do
+for ((index = 1; index <= count; index++)); do
     node=$name-$index
     [[ $index == 1 ]] || ip netns add "$node"
     ip link add "${node}v" type veth peer name eth0 netns "$node"
@@ -86,9 +96,10 @@ done
 
 # Measurements build their own programs.
 case ${1:-} in
-stream | third | figures | messages | pages | readers) ;;
+stream | third | figures | messages | algorithms | pages | readers) ;;
+mpi) cargo build --quiet --lib --examples --bins ;;
 *)
-    cargo build --quiet --package tsumugi --package tsumugi-cli --examples --bins
+    cargo build --quiet --lib --examples --bins
     job=$(cargo test --quiet --package tsumugi --test job --no-run --message-format=json |
         sed -n 's/.*"executable":"\([^"]*\/job-[^"]*\)".*/\1/p')
     suite=$(cargo test --quiet --package tsumugi-backends --test ofi --no-run \
@@ -110,7 +121,7 @@ export TSUMUGI_SECRET='a word that these ranks share'
 # or, if `dealt` is set, so many ranks in all go to the nodes in turn. `ranks` has the pids.
 of_node=2
 dealt=
-limit=180
+limit=400
 start() {
     local count=$1 rank node size
     shift
@@ -240,11 +251,13 @@ hold_off() {
 # short_pause RANK SECONDS: stops a rank for less time than the silence limit: no rank is
 # given up, and all results are right.
 short_pause() {
-    local begin=$SECONDS
-    start 2 "$job" --role mixture
+    local begin=$SECONDS over=$work/over
+    rm -f "$over"
+    TSUMUGI_TEST_OVER=$over start 2 "$job" --role mixture-until-told
     hold_off "$1"
     sleep "$2"
     kill -CONT "$held"
+    : >"$over"
     if ! finish || grep -q 'no answer\|given up' "$work/log"; then
         cat "$work/log"
         echo "netns: $TSUMUGI_PROVIDER: rank $1 stopped for $2 s: the job failed" >&2
@@ -374,8 +387,9 @@ pauses() {
 # short_cut SECONDS: cuts the link for less time than the silence limit, while messages are
 # on their way: no rank is given up, and all results are right.
 short_cut() {
-    local begin=$SECONDS pid
-    start 2 "$job" --role mixture
+    local begin=$SECONDS pid over=$work/over
+    rm -f "$over"
+    TSUMUGI_TEST_OVER=$over start 2 "$job" --role mixture-until-told
     await '^rank 0 pid' 1
     sleep 1
     ip link set "$name-2v" down
@@ -388,6 +402,7 @@ short_cut() {
         fi
     done
     ip link set "$name-2v" up
+    : >"$over"
     if ! finish || grep -q 'no answer\|given up' "$work/log"; then
         cat "$work/log"
         echo "netns: $TSUMUGI_PROVIDER: link cut for $1 s: the job failed" >&2
@@ -461,6 +476,40 @@ locks() {
     run 3 "$job" --role locks-short
     run 3 "$job" --role locks-device
     grep 'writes under' "$work/log"
+}
+
+# mpi NAME...: C programs with libmpi_abi.so.1. Ranks that follow each other are on different
+# nodes, and with five ranks a node has two or three. Each program runs with the largest number of
+# ranks for which it is, and prints what it prints with MPICH on one node.
+mpi() {
+    local begin=$SECONDS program count seed
+    mpi_build "$work/mpi" "$@"
+    for program; do
+        for count in $(mpi_ranks "$program"); do dealt=$count; done
+        # shellcheck disable=SC2016
+        start 2 sh -c 'exec "$0" >"$0.$TSUMUGI_RANK"' "$work/mpi/$program"
+        if ! finish || ! grep -q 'on 2 nodes' "$work/log" ||
+            ! mpi_expected "$program" "$dealt" | diff - "$work/mpi/$program.0"; then
+            cat "$work/log"
+            echo "netns: $TSUMUGI_PROVIDER, $program with $dealt ranks: exit codes" \
+                "${codes[*]}, or it prints something else (>) than on one node (<)" >&2
+            exit 1
+        fi
+    done
+    # Random programs of 64 threads in each of two ranks.
+    mpi_build_from mpi/tests/threads "$work/mpi" random
+    dealt=2
+    for seed in 1 2; do
+        start 2 "$work/mpi/random" "$seed" 2000 64
+        finish || {
+            cat "$work/log"
+            echo "netns: $TSUMUGI_PROVIDER, seed $seed with 64 threads: exit codes ${codes[*]}" >&2
+            exit 1
+        }
+    done
+    dealt=
+    printf '%-12s 2 nodes, %2d s: %d programs of MPI, and 64 threads\n' "$TSUMUGI_PROVIDER" \
+        $((SECONDS - begin)) $#
 }
 
 # The conformance suite of endpoints and the tests of the libfabric backend, with each rank
@@ -742,7 +791,7 @@ fi
 # tcp, and of two MPIs over tcp. Each rank has one core and one worker, as on one node.
 figures() {
     local tsumugi=$release/tsumugi peers=() line
-    for_release --package tsumugi-cli
+    for_release --bin tsumugi
     cat >"$work/launch" <<END
 #!/usr/bin/env bash
 for rank in 0 1; do
@@ -792,8 +841,39 @@ if [[ ${1:-} == messages ]]; then
     figures "${@:2}"
     exit 0
 fi
+# Our ranks as a peer: ranks with consecutive numbers are on one node.
+if [[ ${1:-} == algorithms ]]; then
+    shift
+    of_node=1
+    if [[ ${1:-} =~ ^[0-9]+$ ]]; then
+        of_node=$1
+        shift
+    fi
+    for_release --bin tsumugi
+    for node in ${TSUMUGI_TEST_RATE:+"${nodes[@]}"}; do
+        limit="rate $TSUMUGI_TEST_RATE burst 64kb latency 50ms"
+        # shellcheck disable=SC2086
+        ip netns exec "$node" tc qdisc add dev eth0 root tbf $limit
+    done
+    cat >"$work/launch" <<END
+#!/usr/bin/env bash
+for ((rank = 0; rank < \$1; rank++)); do
+    node=\$((rank / $of_node + 1))
+    TSUMUGI_RANK=\$rank TSUMUGI_SIZE=\$1 TSUMUGI_MASTER=10.94.0.1:29999 TSUMUGI_NODE="node \$node" \\
+        TSUMUGI_WORKERS=1 TSUMUGI_PROVIDER='tcp;ofi_rxm' \\
+        ip netns exec "$name-\$node" unshare --uts sh -c 'hostname "\$0"; exec "\$@"' "host-\$node" \\
+        "$release/tsumugi" bench message --serve "\$2" &
+done
+wait
+END
+    chmod +x "$work/launch"
+    [[ " $* " == *" --only "* ]] || set -- --only algorithms "$@"
+    "$release/tsumugi" bench message --wait 0 \
+        --peer "tcp_$of_node=$work/launch N FOLDER" "$@"
+    exit 0
+fi
 if [[ ${1:-} == pages ]]; then
-    for_release --package tsumugi-cli
+    for_release --bin tsumugi
     export TSUMUGI_PROVIDER='tcp;ofi_rxm'
     limit=300
     pages "$release/tsumugi" "${@:2}"
@@ -801,7 +881,7 @@ if [[ ${1:-} == pages ]]; then
     exit 0
 fi
 if [[ ${1:-} == readers ]]; then
-    for_release --package tsumugi-cli
+    for_release --bin tsumugi
     export TSUMUGI_PROVIDER='tcp;ofi_rxm'
     limit=540 dealt=35
     run 3 "$release/tsumugi" bench gas --only readers "${@:2}"
@@ -849,6 +929,12 @@ fi
 if [[ ${1:-} == programs ]]; then
     export TSUMUGI_PROVIDER='tcp;ofi_rxm'
     run 2 "$job" --role programs-short
+    exit 0
+fi
+if [[ ${1:-} == mpi ]]; then
+    shift
+    (($#)) || set -- "${mpi_programs[@]}"
+    TSUMUGI_PROVIDER='tcp;ofi_rxm' mpi "$@"
     exit 0
 fi
 if [[ ${1:-} == cable ]]; then
@@ -939,6 +1025,7 @@ fi
 export TSUMUGI_PROVIDER='tcp;ofi_rxm'
 run 2 "$target/tsumugi" demo --ults 100
 bench_far 500
+mpi "${mpi_programs[@]}"
 moving
 pages "$target/tsumugi" --quick --ops 64
 if pgrep -f "$job --role"; then

@@ -4,7 +4,7 @@
 # because their files have the same names. Compiles the workloads of benches/compare/peers
 # for them.
 #
-#   ci/peers.sh [message|lock]     message if not given
+#   ci/peers.sh [message|lock|exchange]     message if not given
 #
 # Prints a line for each peer: its name, and the command that starts it, in which N stands
 # for the number of ranks and FOLDER for the folder of their pipes. A peer that cannot be
@@ -15,8 +15,9 @@ peers=$PWD/target/peers
 case ${1:-message} in
 message) workload=message folder=FOLDER ;;
 lock) workload=window folder= ;;
+exchange) workload=exchange folder= ;;
 *)
-    echo "ci/peers.sh: '$1' is no workload: give message or lock" >&2
+    echo "ci/peers.sh: '$1' is no workload: give message, lock or exchange" >&2
     exit 2
     ;;
 esac

