@@ -6,6 +6,11 @@
 #   make install-myth PREFIX=/opt/tsumugi   libmyth.so.0 and its header <myth/myth.h>; not a
 #                                           part of `install`, because MassiveThreads' own
 #                                           files have these names. And uninstall-myth
+#   make install-mpi PREFIX=/opt/tsumugi    libmpi_abi.so.1, mpi.h, mpicc, mpicxx, mpiexec and
+#                                           the command `tsumugi`; not a part of `install`,
+#                                           because every MPI has such names. And uninstall-mpi
+#   make install-mpi BUILT=target/debug     installs what cargo has built there, and builds
+#                                           nothing; so do install-command and install-myth
 #
 # The shared library is linked from the static one, by the C compiler, with the symbol
 # versions of capi/install/tsumugi.map; both are stripped.
@@ -25,15 +30,20 @@ version := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 soname := libtsumugi.so.0
 shared := libtsumugi.so.$(version)
 myth := libmyth.so.0
+mpi := libmpi_abi.so.1
 target := $(or $(CARGO_TARGET_DIR),target)
-built := $(target)/release
+BUILT ?=
+built := $(or $(BUILT),$(target)/release)
+build := $(if $(BUILT),@: ,$(CARGO) build --release $(CARGOFLAGS))
 staged := $(target)/install
 headers := include/tsumugi.h include/tsumugi.hpp include/acp.h
+# The parts of tsumugi.hpp, in a folder of their own.
+parts := $(wildcard include/tsumugi/*.hpp)
 # What a program that is linked with the static library has to link, too.
 system := -pthread -lm -ldl -lgcc_s
 
-.PHONY: all library command myth install install-library install-command uninstall \
-	install-myth uninstall-myth
+.PHONY: all library command myth mpi install install-library install-command uninstall \
+	install-myth uninstall-myth install-mpi uninstall-mpi
 
 all: library command
 
@@ -49,16 +59,20 @@ library:
 	$(STRIP) --strip-unneeded $(staged)/$(shared)
 
 command:
-	$(CARGO) build --release --package tsumugi-cli $(CARGOFLAGS)
+	$(build) --bin tsumugi
 
 myth:
-	$(CARGO) build --release --package tsumugi-myth $(CARGOFLAGS)
+	$(build) --package tsumugi-myth
+
+mpi:
+	$(build) --package tsumugi-mpi
 
 install: install-library install-command
 
 install-library: library
-	$(INSTALL) -d $(addprefix $(DESTDIR),$(INCLUDEDIR) $(LIBDIR) $(PKGCONFIGDIR) $(CMAKEDIR))
+	$(INSTALL) -d $(addprefix $(DESTDIR),$(INCLUDEDIR)/tsumugi $(LIBDIR) $(PKGCONFIGDIR) $(CMAKEDIR))
 	$(INSTALL) -m 644 $(headers) $(DESTDIR)$(INCLUDEDIR)
+	$(INSTALL) -m 644 $(parts) $(DESTDIR)$(INCLUDEDIR)/tsumugi
 	$(INSTALL) -m 644 $(staged)/libtsumugi.a $(DESTDIR)$(LIBDIR)
 	$(INSTALL) -m 755 $(staged)/$(shared) $(DESTDIR)$(LIBDIR)
 	ln -sf $(shared) $(DESTDIR)$(LIBDIR)/$(soname)
@@ -78,8 +92,23 @@ install-myth: myth
 	ln -sf $(myth) $(DESTDIR)$(LIBDIR)/libmyth.so
 	$(INSTALL) -m 644 include/compat/myth.h $(DESTDIR)$(INCLUDEDIR)/myth/myth.h
 
+install-mpi: mpi install-command
+	$(INSTALL) -d $(addprefix $(DESTDIR),$(INCLUDEDIR) $(LIBDIR) $(PKGCONFIGDIR) $(BINDIR))
+	$(INSTALL) -m 755 -s $(built)/libmpi_abi.so $(DESTDIR)$(LIBDIR)/$(mpi)
+	ln -sf $(mpi) $(DESTDIR)$(LIBDIR)/libmpi_abi.so
+	$(INSTALL) -m 644 mpi/include/mpi.h $(DESTDIR)$(INCLUDEDIR)
+	sed $(fill) mpi/install/tsumugi-mpi.pc.in >$(DESTDIR)$(PKGCONFIGDIR)/tsumugi-mpi.pc
+	sed $(fill) $(fill_c) mpi/install/compiler.in >$(DESTDIR)$(BINDIR)/mpicc
+	sed $(fill) $(fill_cxx) mpi/install/compiler.in >$(DESTDIR)$(BINDIR)/mpicxx
+	sed $(fill) mpi/install/mpiexec.in >$(DESTDIR)$(BINDIR)/mpiexec
+	chmod 755 $(addprefix $(DESTDIR)$(BINDIR)/,mpicc mpicxx mpiexec)
+	ln -sf mpicxx $(DESTDIR)$(BINDIR)/mpic++
+	ln -sf mpiexec $(DESTDIR)$(BINDIR)/mpirun
+
 uninstall:
 	rm -f $(addprefix $(DESTDIR)$(INCLUDEDIR)/,$(notdir $(headers)))
+	rm -f $(addprefix $(DESTDIR)$(INCLUDEDIR)/tsumugi/,$(notdir $(parts)))
+	-rmdir --ignore-fail-on-non-empty $(DESTDIR)$(INCLUDEDIR)/tsumugi
 	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,libtsumugi.a libtsumugi.so $(soname) $(shared))
 	rm -f $(DESTDIR)$(PKGCONFIGDIR)/tsumugi.pc $(DESTDIR)$(BINDIR)/tsumugi
 	rm -rf $(DESTDIR)$(CMAKEDIR)
@@ -88,6 +117,16 @@ uninstall-myth:
 	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,libmyth.so $(myth)) $(DESTDIR)$(INCLUDEDIR)/myth/myth.h
 	-rmdir --ignore-fail-on-non-empty $(DESTDIR)$(INCLUDEDIR)/myth
 
+# The command stays: it belongs to `uninstall`, too.
+uninstall-mpi:
+	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,libmpi_abi.so $(mpi)) $(DESTDIR)$(INCLUDEDIR)/mpi.h
+	rm -f $(DESTDIR)$(PKGCONFIGDIR)/tsumugi-mpi.pc
+	rm -f $(addprefix $(DESTDIR)$(BINDIR)/,mpicc mpicxx mpic++ mpiexec mpirun)
+
 fill = -e 's|@VERSION@|$(version)|g' -e 's|@PREFIX@|$(PREFIX)|g' \
-	-e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' \
+	-e 's|@LIBDIR@|$(LIBDIR)|g' -e 's|@BINDIR@|$(BINDIR)|g' -e 's|@INCLUDEDIR@|$(INCLUDEDIR)|g' \
 	-e 's|@SHARED@|$(shared)|g' -e 's|@SONAME@|$(soname)|g' -e 's|@SYSTEM@|$(system)|g'
+fill_c = -e 's|@NAME@|mpicc|g' -e 's|@LANGUAGE@|C|g' -e 's|@OPTION@|cc|g' \
+	-e 's|@VARIABLE@|TSUMUGI_MPICC|g' -e 's|@COMPILER@|cc|g'
+fill_cxx = -e 's|@NAME@|mpicxx|g' -e 's|@LANGUAGE@|C++|g' -e 's|@OPTION@|cxx|g' \
+	-e 's|@VARIABLE@|TSUMUGI_MPICXX|g' -e 's|@COMPILER@|c++|g'
