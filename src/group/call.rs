@@ -53,13 +53,6 @@ impl GroupCall<'_> {
     }
 }
 
-/// The steps of a member, and the memory that they need; its tables of blocks are filled.
-#[derive(Debug)]
-pub(super) struct Planned {
-    pub(super) plan: CollPlan,
-    pub(super) scratch: CollScratch,
-}
-
 impl GroupCall<'_> {
     /// Checks the root, if the call has one.
     ///
@@ -78,7 +71,8 @@ impl GroupCall<'_> {
     }
 
     /// Plans the call of a member, with `elements` as this member's values, and with room for
-    /// `room` values of the result if that lies elsewhere.
+    /// `room` values of the result if that lies elsewhere. `plan` is empty: it takes a kilobyte,
+    /// which would be copied with each value that has it. Returns the tables of blocks, filled.
     ///
     /// # Errors
     ///
@@ -86,28 +80,33 @@ impl GroupCall<'_> {
     #[inline]
     pub(super) fn plan(
         self,
+        plan: &mut CollPlan,
         handle: &GroupHandle,
         elements: Elements,
         room: usize,
-    ) -> Result<Planned, Error> {
+    ) -> Result<CollScratch, Error> {
         let (member, view) = (handle.member(), || handle.view());
         let (me, size) = (handle.me(), handle.size() as usize);
         let (len, total, bytes) = (elements.count, elements.total(), elements.bytes);
         let mut scratch = CollScratch::default();
         let choice = handle.choice();
-        let plan = match self {
-            Self::Barrier => choice.barrier(member, view()),
-            Self::Broadcast { root } => choice.broadcast(member, view(), handle.root(root)?, total),
-            Self::Reduce { root } => choice.reduce(member, view(), handle.root(root)?, elements),
-            Self::Allreduce => choice.allreduce(member, view(), elements),
-            Self::Scan => choice.scan(member, elements, false),
-            Self::Exscan => choice.scan(member, elements, true),
+        match self {
+            Self::Barrier => choice.barrier(plan, member, view()),
+            Self::Broadcast { root } => {
+                choice.broadcast(plan, member, view(), handle.root(root)?, total)
+            }
+            Self::Reduce { root } => {
+                choice.reduce(plan, member, view(), handle.root(root)?, elements)
+            }
+            Self::Allreduce => choice.allreduce(plan, member, view(), elements),
+            Self::Scan => choice.scan(plan, member, elements, false),
+            Self::Exscan => choice.scan(plan, member, elements, true),
             Self::Gather { root } => {
                 let root = handle.root(root)?;
                 if me == root.root {
                     check_len(room, len.saturating_mul(size))?;
                 }
-                choice.rooted(member, root, total, false, false)
+                choice.rooted(plan, member, root, total, false, false)
             }
             Self::GatherV { root, counts } => {
                 let root = handle.root(root)?.root;
@@ -116,16 +115,14 @@ impl GroupCall<'_> {
                     check_len(len, counts[root as usize])?;
                     check_len(room, total_of(counts))?;
                 }
-                let mut plan = CollPlan::default();
                 plan.rooted_flat(member, root, Blocks::Received, total, false, false);
-                plan
             }
             Self::Scatter { root } => {
                 let root = handle.root(root)?;
                 if me == root.root {
                     check_len(len, room.saturating_mul(size))?;
                 }
-                choice.rooted(member, root, room * bytes, true, false)
+                choice.rooted(plan, member, root, room * bytes, true, false)
             }
             Self::ScatterV { root, counts } => {
                 let root = handle.root(root)?.root;
@@ -134,15 +131,13 @@ impl GroupCall<'_> {
                     check_len(room, counts[root as usize])?;
                     check_len(len, total_of(counts))?;
                 }
-                let mut plan = CollPlan::default();
                 plan.rooted_flat(member, root, Blocks::Sent, room * bytes, true, false);
-                plan
             }
             Self::Allgather => {
                 check_len(room, len.saturating_mul(size))?;
                 let own = BufferSpan::first(CollBuffer::Input, total);
                 let (at, blocks) = (me as usize * total, Blocks::Even { bytes: total });
-                choice.allgather(member, own, at, room * bytes, blocks)
+                choice.allgather(plan, member, own, at, room * bytes, blocks)
             }
             Self::AllgatherV { counts } => {
                 scratch = blocks_of(handle, [None, Some(counts)], bytes)?;
@@ -150,21 +145,19 @@ impl GroupCall<'_> {
                 check_len(room, total_of(counts))?;
                 let own = BufferSpan::first(CollBuffer::Input, total);
                 let at = scratch.blocks[1][me as usize].at;
-                choice.allgather(member, own, at, room * bytes, Blocks::Received)
+                choice.allgather(plan, member, own, at, room * bytes, Blocks::Received)
             }
             Self::Alltoall => {
                 check_len(len, len / size * size)?;
                 check_len(room, len)?;
-                choice.alltoall(member, total / size)
+                choice.alltoall(plan, member, total / size)
             }
             Self::AlltoallV { sent, received } => {
                 scratch = blocks_of(handle, [Some(sent), Some(received)], bytes)?;
                 check_len(len, total_of(sent))?;
                 check_len(room, total_of(received))?;
                 check_len(received[me as usize], sent[me as usize])?;
-                let mut plan = CollPlan::default();
                 plan.alltoall(member, Blocks::Sent, Blocks::Received);
-                plan
             }
             Self::ReduceScatter => {
                 let own = len / size;
@@ -172,19 +165,18 @@ impl GroupCall<'_> {
                 check_len(room, own)?;
                 let block = own * bytes;
                 let (at, blocks) = (me as usize * block, Blocks::Even { bytes: block });
-                choice.reduce_scatter(member, elements, blocks, at..at + block)
+                choice.reduce_scatter(plan, member, elements, blocks, at..at + block)
             }
             Self::ReduceScatterV { counts } => {
                 scratch = blocks_of(handle, [Some(counts), None], bytes)?;
                 check_len(len, total_of(counts))?;
                 check_len(room, counts[me as usize])?;
                 let Block { at, len, .. } = scratch.blocks[0][me as usize];
-                choice.reduce_scatter(member, elements, Blocks::Sent, at..at + len)
+                choice.reduce_scatter(plan, member, elements, Blocks::Sent, at..at + len)
             }
-        };
-        let mut planned = Planned { plan, scratch };
-        planned.plan.set_name(self.name());
-        Ok(planned)
+        }
+        plan.set_name(self.name());
+        Ok(scratch)
     }
 }
 

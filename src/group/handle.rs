@@ -1,10 +1,10 @@
 //! The group, and collectives in place.
 
-use super::call::{GroupCall, Planned, tables_of};
+use super::call::{GroupCall, tables_of};
 use super::operation::{Operation, combine_of};
 use crate::{Error, Plain, Rank, Runtime};
 use std::fmt;
-use tsumugi_core::coll::schedule::{CollForced, Elements};
+use tsumugi_core::coll::schedule::{CollForced, CollPlan, Elements};
 use tsumugi_runtime::service::collectives::{Combine, CombineFn, GroupHandle};
 
 /// Some ranks of a job, in an order. A handle: cheap to clone and to send to other
@@ -184,10 +184,10 @@ impl Group {
         values: &[T],
         into: &mut [T],
     ) -> Result<(), Error> {
-        let planned = call.plan(&self.handle, elements_of(values, true), into.len())?;
-        // SAFETY: the slices are borrowed until the call returns, and have the lengths of the
-        // plan.
-        unsafe { self.run_plan(planned, values.as_ptr().cast(), into.as_mut_ptr().cast(), None) }
+        let (elements, room) = (elements_of(values, true), into.len());
+        let (input, output) = (values.as_ptr().cast(), into.as_mut_ptr().cast());
+        // SAFETY: the slices are borrowed until the call returns, and have these lengths.
+        unsafe { self.run_call(call, (elements, room), input, output, None) }
     }
 
     /// Runs a call with an operation, of which the result lies elsewhere.
@@ -198,12 +198,11 @@ impl Group {
         into: &mut [T],
         operation: impl Operation<T>,
     ) -> Result<(), Error> {
-        let planned =
-            call.plan(&self.handle, elements_of(values, operation.commutes()), into.len())?;
+        let (elements, room) = (elements_of(values, operation.commutes()), into.len());
         let combine = combine_of(operation);
         let (input, output) = (values.as_ptr().cast(), into.as_mut_ptr().cast());
         // SAFETY: as in `run`.
-        unsafe { self.run_plan(planned, input, output, Some(&combine)) }
+        unsafe { self.run_call(call, (elements, room), input, output, Some(&combine)) }
     }
 
     /// Runs a call with an operation, of which the result replaces the values.
@@ -226,32 +225,34 @@ impl Group {
         operation: Option<(&CombineFn<'_>, bool)>,
     ) -> Result<(), Error> {
         let commutes = operation.is_none_or(|(_, commutes)| commutes);
-        let planned = call.plan(&self.handle, elements_of(values, commutes), values.len())?;
+        let (elements, room) = (elements_of(values, commutes), values.len());
         let at = values.as_mut_ptr();
         let (input, output) = (at.cast_const().cast(), at.cast());
         let combine = operation.map(|(combine, _)| combine);
-        // SAFETY: the values are borrowed exclusively until the call returns, and have the
-        // length of the plan.
-        unsafe { self.run_plan(planned, input, output, combine) }
+        // SAFETY: the values are borrowed exclusively until the call returns, and have this
+        // length.
+        unsafe { self.run_call(call, (elements, room), input, output, combine) }
     }
 
-    /// Runs a plan.
+    /// Runs a call of a member with these values, and with room for so many of the result.
     ///
     /// # Safety
     ///
-    /// The buffers have the lengths of the plan, and are not otherwise used until this
-    /// returns.
-    pub(super) unsafe fn run_plan(
+    /// The buffers have these lengths, and are not otherwise used until this returns.
+    pub(super) unsafe fn run_call(
         &self,
-        Planned { plan, scratch }: Planned,
+        call: GroupCall<'_>,
+        (elements, room): (Elements, usize),
         input: *const u8,
         output: *mut u8,
         combine: Combine<'_>,
     ) -> Result<(), Error> {
+        let mut plan = CollPlan::default();
+        let scratch = call.plan(&mut plan, &self.handle, elements, room)?;
         // SAFETY: the caller's promise.
         let result = unsafe {
             let tables = tables_of(&self.handle, &scratch);
-            self.handle.run_with_scratch(plan, &tables, input, output, combine)
+            self.handle.run_with_scratch(&plan, &tables, input, output, combine)
         };
         // Only calls with blocks of different lengths have tables.
         if !scratch.blocks.iter().all(Vec::is_empty) {

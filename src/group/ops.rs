@@ -1,6 +1,6 @@
 //! Collectives as [values](crate::deferred).
 
-use super::call::{GroupCall, Planned};
+use super::call::GroupCall;
 use super::handle::{Group, elements_of};
 use super::operation::{Operation, combine};
 use crate::comm::OwnedValues;
@@ -8,7 +8,7 @@ use crate::deferred::{Begin, Begun, Deferred, Flight, Internal};
 use crate::{Error, Plain};
 use std::fmt;
 use std::task::{Context, Poll};
-use tsumugi_core::coll::schedule::{CombineOrder, Elements};
+use tsumugi_core::coll::schedule::{CollPlan, CombineOrder, Elements};
 use tsumugi_core::completion::Why;
 use tsumugi_runtime::service::collectives::{
     CollBegun, CollCall, CollInFlight, CollOwner, CombineFn,
@@ -303,15 +303,13 @@ impl<'a> GroupOps<'a> {
 }
 
 impl<'a, K: OwnedByGroup> OfGroup<'a, K> {
-    fn plan(&self) -> Result<Planned, Error> {
-        self.call.plan(self.group.handle(), self.kind.elements(), self.kind.room())
-    }
-
     /// The call with its plan.
-    fn planned(&mut self, planned: Planned) -> CollCall {
-        let Planned { plan, scratch } = planned;
+    fn planned(&mut self) -> Result<CollCall, Error> {
+        let mut plan = CollPlan::default();
+        let (elements, room) = (self.kind.elements(), self.kind.room());
+        let scratch = self.call.plan(&mut plan, self.group.handle(), elements, room)?;
         let (input, output) = self.kind.places();
-        CollCall { plan, scratch, input, output, combines: K::COMBINES }
+        Ok(CollCall { plan, scratch, input, output, combines: K::COMBINES })
     }
 }
 
@@ -336,7 +334,7 @@ impl<'a, K: OwnedByGroup> Begin for OfGroup<'a, K> {
     type Flight = GroupFlight<'a, K>;
 
     fn wait(mut self) -> Self::Output {
-        let planned = self.plan()?;
+        let lengths = (self.kind.elements(), self.kind.room());
         let (input, output) = self.kind.places();
         let by = ByCaller(&self.kind);
         let combine = |from, into, bytes, order| by.combine(from, into, bytes, order);
@@ -344,14 +342,14 @@ impl<'a, K: OwnedByGroup> Begin for OfGroup<'a, K> {
         // the plan; if the ULT is cut off in the call, its frame stays.
         unsafe {
             let combine = K::COMBINES.then_some(&combine as &CombineFn<'_>);
-            self.group.run_plan(planned, input, output, combine)
+            self.group.run_call(self.call, lengths, input, output, combine)
         }?;
         Ok(self.kind.output())
     }
 
     fn try_begin(mut self) -> Result<Begun<Self>, (Self, Why)> {
-        let call = match self.plan() {
-            Ok(planned) => self.planned(planned),
+        let call = match self.planned() {
+            Ok(call) => call,
             Err(error) => return Ok(Begun::Done(Err(error))),
         };
         let Self { group, call: arguments, kind } = self;
@@ -369,8 +367,8 @@ impl<'a, K: OwnedByGroup> Begin for OfGroup<'a, K> {
     where
         F: FnOnce(Self::Output) + Send + 'static,
     {
-        let call = match self.plan() {
-            Ok(planned) => self.planned(planned),
+        let call = match self.planned() {
+            Ok(call) => call,
             Err(error) => {
                 tsumugi_runtime::panic::call_back(|| then(Err(error)));
                 return Ok(());

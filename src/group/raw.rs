@@ -4,7 +4,7 @@
 //! A call here makes the plan of a collective. It is then carried out by
 //! [`RawCollective::run`], or begun by [`RawCollective::begin`].
 
-use super::call::{GroupCall, Planned, check_len, total_of};
+use super::call::{GroupCall, check_len, total_of};
 use super::handle::Group;
 use super::operation::{Operation, combine_of};
 use crate::{Error, Plain};
@@ -256,7 +256,8 @@ impl Group {
         elements: Elements,
         room: usize,
     ) -> Result<RawCollective<'_>, Error> {
-        let Planned { plan, scratch } = call.plan(self.handle(), elements, room)?;
+        let mut plan = CollPlan::default();
+        let scratch = call.plan(&mut plan, self.handle(), elements, room)?;
         let steps = Steps::Planned(Box::new((plan, scratch.blocks)));
         Ok(RawCollective { group: self, steps })
     }
@@ -329,14 +330,15 @@ impl RawCollective<'_> {
         let handle = self.group.handle();
         match self.steps {
             Steps::Call { call, elements, room } => {
-                let plan = call.plan(handle, elements, room)?.plan;
+                let mut plan = CollPlan::default();
+                call.plan(&mut plan, handle, elements, room)?;
                 let tables = handle.tables();
                 // SAFETY: the caller's.
-                unsafe { handle.run_with_scratch(plan, &tables, input, output, combine) }
+                unsafe { handle.run_with_scratch(&plan, &tables, input, output, combine) }
             }
             Steps::Planned(planned) => {
-                let (plan, [sent, received]) = *planned;
-                let tables = CollTables { sent: &sent, received: &received, ..handle.tables() };
+                let (plan, [sent, received]) = &*planned;
+                let tables = CollTables { sent, received, ..handle.tables() };
                 // SAFETY: the caller's.
                 unsafe { handle.run_with_scratch(plan, &tables, input, output, combine) }
             }
@@ -366,7 +368,8 @@ impl RawCollective<'_> {
         loop {
             let (plan, scratch) = match &self.steps {
                 Steps::Call { call, elements, room } => {
-                    let Planned { plan, scratch } = call.plan(handle, *elements, *room)?;
+                    let mut plan = CollPlan::default();
+                    let scratch = call.plan(&mut plan, handle, *elements, *room)?;
                     (plan, scratch)
                 }
                 Steps::Planned(planned) => {

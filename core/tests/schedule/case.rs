@@ -218,39 +218,47 @@ impl Case {
                 let own = blocks.range(&self.tables(me), me);
                 plan.reduce_scatter(of, self.elements(), blocks, own, halve)
             }
-            Kind::NodeBarrier => return self.choice.barrier(of, self.view(me)),
-            Kind::NodeBroadcast => {
-                return self.choice.broadcast(of, self.view(me), self.root(), bytes);
-            }
-            Kind::NodeReduce => {
-                return self.choice.reduce(of, self.view(me), self.root(), self.elements());
-            }
-            Kind::NodeAllreduce => {
-                return self.choice.allreduce(of, self.view(me), self.elements());
-            }
-            Kind::NodeAllgather => {
-                let of = CollMember { view: self.view(me), ..of };
-                let own = BufferSpan::first(CollBuffer::Input, bytes);
-                let (at, total) = (me as usize * bytes, self.size as usize * bytes);
-                return self.choice.allgather(of, own, at, total, Blocks::Even { bytes });
-            }
-            Kind::NodeGather | Kind::NodeScatter => {
-                let of = CollMember { view: self.view(me), ..of };
-                let is_scatter = self.kind == Kind::NodeScatter;
-                return self.choice.rooted(of, self.root(), bytes, is_scatter, false);
-            }
-            Kind::NodeAlltoall => {
-                let of = CollMember { view: self.view(me), ..of };
-                return self.choice.alltoall(of, bytes);
-            }
-            Kind::NodeReduceScatter => {
-                let of = CollMember { view: self.view(me), ..of };
-                let own = me as usize * bytes..(me as usize + 1) * bytes;
-                let blocks = Blocks::Even { bytes };
-                return self.choice.reduce_scatter(of, self.elements(), blocks, own);
+            _ => {
+                self.plan_by_nodes(&mut plan, CollMember { view: self.view(me), ..of });
+                &mut plan
             }
         };
         plan
+    }
+
+    /// Plans a collective that goes by nodes.
+    fn plan_by_nodes(&self, plan: &mut CollPlan, of: CollMember) {
+        let (choice, me, bytes) = (&self.choice, of.me, 8 * self.count);
+        match self.kind {
+            Kind::NodeBarrier => choice.barrier(plan, of, of.view),
+            Kind::NodeBroadcast => {
+                choice.broadcast(plan, of, of.view, self.root(), bytes);
+            }
+            Kind::NodeReduce => {
+                choice.reduce(plan, of, of.view, self.root(), self.elements());
+            }
+            Kind::NodeAllreduce => {
+                choice.allreduce(plan, of, of.view, self.elements());
+            }
+            Kind::NodeAllgather => {
+                let own = BufferSpan::first(CollBuffer::Input, bytes);
+                let (at, total) = (me as usize * bytes, self.size as usize * bytes);
+                choice.allgather(plan, of, own, at, total, Blocks::Even { bytes });
+            }
+            Kind::NodeGather | Kind::NodeScatter => {
+                let is_scatter = self.kind == Kind::NodeScatter;
+                choice.rooted(plan, of, self.root(), bytes, is_scatter, false);
+            }
+            Kind::NodeAlltoall => {
+                choice.alltoall(plan, of, bytes);
+            }
+            Kind::NodeReduceScatter => {
+                let own = me as usize * bytes..(me as usize + 1) * bytes;
+                let blocks = Blocks::Even { bytes };
+                choice.reduce_scatter(plan, of, self.elements(), blocks, own);
+            }
+            _ => unreachable!("{:?} does not go by nodes", self.kind),
+        }
     }
 
     /// The plan that is chosen for members that have rows.
@@ -258,25 +266,28 @@ impl Case {
         let of = CollMember { is_near: true, has_rows: true, ..CollMember::of_all(me, self.size) };
         let (root, bytes, elements) = (self.root, 8 * self.count, self.elements());
         let root_view = RootView { root, node: 0, place: 0 };
+        let (choice, mut chosen) = (&self.choice, CollPlan::default());
+        let plan = &mut chosen;
         match self.kind {
-            Kind::Broadcast(_) => self.choice.broadcast(of, None, root_view, bytes),
-            Kind::Reduce => self.choice.reduce(of, None, root_view, elements),
-            Kind::Allreduce(_) => self.choice.allreduce(of, None, elements),
-            Kind::Scan { exclusive } => self.choice.scan(of, elements, exclusive),
-            Kind::Gather { .. } => self.choice.rooted(of, root_view, bytes, false, false),
-            Kind::Scatter { .. } => self.choice.rooted(of, root_view, bytes, true, false),
+            Kind::Broadcast(_) => choice.broadcast(plan, of, None, root_view, bytes),
+            Kind::Reduce => choice.reduce(plan, of, None, root_view, elements),
+            Kind::Allreduce(_) => choice.allreduce(plan, of, None, elements),
+            Kind::Scan { exclusive } => choice.scan(plan, of, elements, exclusive),
+            Kind::Gather { .. } => choice.rooted(plan, of, root_view, bytes, false, false),
+            Kind::Scatter { .. } => choice.rooted(plan, of, root_view, bytes, true, false),
             Kind::Allgather(_) => {
                 let own = BufferSpan::first(CollBuffer::Input, bytes);
                 let total = bytes * self.size as usize;
-                self.choice.allgather(of, own, me as usize * bytes, total, Blocks::Even { bytes })
+                choice.allgather(plan, of, own, me as usize * bytes, total, Blocks::Even { bytes })
             }
-            Kind::Alltoall { .. } => self.choice.alltoall(of, bytes),
+            Kind::Alltoall { .. } => choice.alltoall(plan, of, bytes),
             Kind::ReduceScatter { .. } => {
                 let own = me as usize * bytes..(me as usize + 1) * bytes;
-                self.choice.reduce_scatter(of, elements, Blocks::Even { bytes }, own)
+                choice.reduce_scatter(plan, of, elements, Blocks::Even { bytes }, own)
             }
-            _ => self.choice.barrier(of, None),
+            _ => choice.barrier(plan, of, None),
         }
+        chosen
     }
 
     pub fn tables(&self, me: u32) -> CollTables<'_> {

@@ -75,9 +75,8 @@ impl CollChoice {
         }
     }
 
-    /// The plan of a barrier.
-    pub fn barrier(&self, of: CollMember, view: Option<NodeView>) -> CollPlan {
-        let mut plan = CollPlan::default();
+    /// Plans a barrier.
+    pub fn barrier(&self, plan: &mut CollPlan, of: CollMember, view: Option<NodeView>) {
         let view = self.by_nodes(CollKind::Barrier, view);
         match view.map(|view| levels(of.me, view, None)) {
             None if self.publishes(CollKind::Barrier, of, 0, 0) => plan.published_barrier(of),
@@ -90,19 +89,18 @@ impl CollChoice {
                 plan.broadcast(inner, 0, BufferSpan::EMPTY, BroadcastDesign::Tree)
             }
         };
-        plan
     }
 
-    /// The plan of a broadcast of `len` bytes, which are the output of all.
+    /// Plans a broadcast of `len` bytes, which are the output of all.
     pub fn broadcast(
         &self,
+        plan: &mut CollPlan,
         of: CollMember,
         view: Option<NodeView>,
         root: RootView,
         len: usize,
-    ) -> CollPlan {
+    ) {
         let data = BufferSpan::first(CollBuffer::Output, len);
-        let mut plan = CollPlan::default();
         let view = self.by_nodes(CollKind::Broadcast, view);
         match view.map(|view| levels(of.me, view, Some(root))) {
             None if self.publishes(CollKind::Broadcast, of, len, len) => {
@@ -116,7 +114,6 @@ impl CollChoice {
                 plan.broadcast(inner, head, data, self.broadcast_of(inner, len))
             }
         };
-        plan
     }
 
     fn broadcast_of(&self, of: CollMember, len: usize) -> BroadcastDesign {
@@ -141,19 +138,19 @@ impl CollChoice {
         }
     }
 
-    /// The plan of a reduction of the inputs to the output of the root.
+    /// Plans a reduction of the inputs to the output of the root.
     pub fn reduce(
         &self,
+        plan: &mut CollPlan,
         of: CollMember,
         view: Option<NodeView>,
         root: RootView,
         elements: Elements,
-    ) -> CollPlan {
-        let mut plan = CollPlan::default();
+    ) {
         if self.publishes(CollKind::Reduce, of, elements.total(), elements.total()) {
             let from = if of.me == root.root { 0..of.size } else { 0..0 };
             plan.published_reduce(of, elements, from);
-            return plan;
+            return;
         }
         let view = self.by_nodes(CollKind::Reduce, view).filter(|_| elements.commutes);
         match view.map(|view| levels(of.me, view, Some(root))) {
@@ -168,25 +165,24 @@ impl CollChoice {
                 if is_leader {
                     plan.reduce_in_place(outer, root.node, data);
                 }
-                &mut plan
+                plan
             }
         };
-        plan
     }
 
-    /// The plan of an allreduce of the inputs to the outputs of all.
+    /// Plans an allreduce of the inputs to the outputs of all.
     pub fn allreduce(
         &self,
+        plan: &mut CollPlan,
         of: CollMember,
         view: Option<NodeView>,
         elements: Elements,
-    ) -> CollPlan {
-        let mut plan = CollPlan::default();
+    ) {
         let input = BufferSpan::first(CollBuffer::Input, elements.total());
         let data = BufferSpan::first(CollBuffer::Output, elements.total());
         if self.publishes(CollKind::Allreduce, of, elements.total(), elements.total()) {
             plan.published_reduce(of, elements, 0..of.size);
-            return plan;
+            return;
         }
         plan.copy(input, data);
         let view = self
@@ -203,7 +199,6 @@ impl CollChoice {
                 plan.broadcast(inner, 0, data, self.broadcast_of(inner, data.len))
             }
         };
-        plan
     }
 
     fn allreduce_of(&self, of: CollMember, elements: Elements) -> AllreduceDesign {
@@ -224,26 +219,25 @@ impl CollChoice {
         }
     }
 
-    /// The plan of a scan.
-    pub fn scan(&self, of: CollMember, elements: Elements, exclusive: bool) -> CollPlan {
-        let mut plan = CollPlan::default();
+    /// Plans a scan.
+    pub fn scan(&self, plan: &mut CollPlan, of: CollMember, elements: Elements, exclusive: bool) {
         if self.publishes(CollKind::Scan, of, elements.total(), elements.total()) {
             plan.published_reduce(of, elements, 0..of.me + u32::from(!exclusive));
         } else {
             plan.scan(of, elements, exclusive);
         }
-        plan
     }
 
-    /// The plan of a gather, or of a scatter, of blocks of `bytes` bytes.
+    /// Plans a gather, or a scatter, of blocks of `bytes` bytes.
     pub fn rooted(
         &self,
+        plan: &mut CollPlan,
         of: CollMember,
         at: RootView,
         bytes: usize,
         is_scatter: bool,
         in_place: bool,
-    ) -> CollPlan {
+    ) {
         let (root, blocks) = (at.root, Blocks::Even { bytes });
         let (kind, thresholds) = (CollKind::Rooted, self.of(of));
         let takes_tree = match self.forced(kind, of) {
@@ -252,7 +246,6 @@ impl CollChoice {
             _ => bytes <= thresholds.rooted_tree_block_max,
         };
         let goes_by_nodes = self.forced.goes_by_nodes(kind);
-        let mut plan = CollPlan::default();
         if is_scatter && self.publishes(kind, of, bytes.saturating_mul(of.size as usize), bytes) {
             plan.published_scatter(of, root, bytes, in_place);
         } else if !is_scatter && self.publishes(kind, of, bytes, bytes) {
@@ -263,29 +256,28 @@ impl CollChoice {
             && !in_place
             && let Some((view, bytes)) = in_order(of, blocks)
         {
-            rooted_by_nodes(&mut plan, of, view, at, (bytes, is_scatter));
+            rooted_by_nodes(plan, of, view, at, (bytes, is_scatter));
         } else if takes_tree {
             plan.rooted_tree(of, root, bytes, is_scatter, in_place);
         } else {
             plan.rooted_flat(of, root, blocks, bytes, is_scatter, in_place);
         }
-        plan
     }
 
-    /// The plan of an allgather: `own` is this member's block, which goes to `own_at`
+    /// Plans an allgather: `own` is this member's block, which goes to `own_at`
     /// of `total` bytes.
     pub fn allgather(
         &self,
+        plan: &mut CollPlan,
         of: CollMember,
         own: BufferSpan,
         own_at: usize,
         total: usize,
         blocks: Blocks,
-    ) -> CollPlan {
+    ) {
         let is_even = matches!(blocks, Blocks::Even { .. });
         let kind = CollKind::Allgather;
         let design = self.allgather_of(of, total, is_even);
-        let mut plan = CollPlan::default();
         // The result of all is as long, so all choose the same.
         let is_short = match blocks {
             Blocks::Even { bytes } => self.publishes(kind, of, bytes, bytes),
@@ -293,7 +285,7 @@ impl CollChoice {
         };
         if is_short {
             plan.published_gather(of, own, blocks, (true, None));
-            return plan;
+            return;
         }
         if self.forced.goes_by_nodes(kind) != Some(false)
             && let Some((view, bytes)) = in_order(of, blocks)
@@ -309,10 +301,9 @@ impl CollChoice {
                 plan.allgather(outer, here, here.at, total, blocks, design);
             }
             plan.broadcast(inner, 0, all, self.broadcast_of(inner, total));
-            return plan;
+            return;
         }
         plan.allgather(of, own, own_at, total, blocks, design);
-        plan
     }
 
     fn allgather_of(&self, of: CollMember, total: usize, is_even: bool) -> AllgatherDesign {
@@ -328,8 +319,8 @@ impl CollChoice {
         }
     }
 
-    /// The plan of an alltoall with blocks of one length.
-    pub fn alltoall(&self, of: CollMember, bytes: usize) -> CollPlan {
+    /// Plans an alltoall with blocks of one length.
+    pub fn alltoall(&self, plan: &mut CollPlan, of: CollMember, bytes: usize) {
         let (kind, thresholds) = (CollKind::Alltoall, self.of(of));
         let is_short = match self.forced(kind, of) {
             Some(CollAlgorithm::Bruck) => true,
@@ -337,7 +328,6 @@ impl CollChoice {
             _ => bytes <= thresholds.alltoall_short_block_max,
         };
         let goes_by_nodes = self.forced.goes_by_nodes(kind);
-        let mut plan = CollPlan::default();
         if self.publishes(kind, of, bytes.saturating_mul(of.size as usize), bytes) {
             plan.published_alltoall(of, bytes);
         } else if goes_by_nodes.unwrap_or(bytes <= thresholds.alltoall_nodes_block_max)
@@ -360,18 +350,18 @@ impl CollChoice {
             let blocks = Blocks::Even { bytes };
             plan.alltoall(of, blocks, blocks);
         }
-        plan
     }
 
-    /// The plan of a reduce-scatter; the member's block is the bytes `own`. The blocks
+    /// Plans a reduce-scatter; the member's block is the bytes `own`. The blocks
     /// follow each other in the input.
     pub fn reduce_scatter(
         &self,
+        plan: &mut CollPlan,
         of: CollMember,
         elements: Elements,
         blocks: Blocks,
         own: Range<usize>,
-    ) -> CollPlan {
+    ) {
         let block = elements.total() / of.size as usize;
         let kind = CollKind::ReduceScatter;
         let is_short = match self.forced(kind, of) {
@@ -380,10 +370,9 @@ impl CollChoice {
             _ => block <= self.of(of).reduce_scatter_halving_block_max,
         };
         let halve = is_short && elements.commutes && of.size.is_power_of_two();
-        let mut plan = CollPlan::default();
         if self.publishes(kind, of, elements.total(), block) {
             plan.published_reduce_scatter(of, elements, own);
-            return plan;
+            return;
         }
         if self.forced.goes_by_nodes(kind) != Some(false)
             && let Some((view, bytes)) = in_order(of, blocks)
@@ -398,10 +387,9 @@ impl CollChoice {
                 plan.reduce_scatter_pairwise(outer, sum, blocks, here);
             }
             plan.within_node(inner, 0, (here, bytes), true);
-            return plan;
+            return;
         }
         plan.reduce_scatter(of, elements, blocks, own, halve);
-        plan
     }
 }
 

@@ -16,14 +16,16 @@ use super::plan::CollPlan;
 use super::step::CollStep;
 use crate::mem::Rank;
 use crate::mutate;
+use core::borrow::Borrow;
 
 /// One collective, as one rank takes part in it.
 ///
 /// The driver carries out all [steps](Self::poll_step) that there are, local ones at
-/// once; it reports the end of each message, and polls again.
+/// once; it reports the end of each message, and polls again. A caller that waits lends its
+/// plan, which is a kilobyte; a collective that has begun owns one.
 #[derive(Clone, Debug)]
-pub struct Collective {
-    plan: CollPlan,
+pub struct Collective<P = CollPlan> {
+    plan: P,
     stage: usize,
     round: u32,
     index: u32,
@@ -32,31 +34,32 @@ pub struct Collective {
     lost: Option<Rank>,
 }
 
-impl Collective {
+impl<P: Borrow<CollPlan>> Collective<P> {
     /// Begins the collective of this plan.
-    pub const fn new(plan: CollPlan) -> Self {
+    pub const fn new(plan: P) -> Self {
         Self { plan, stage: 0, round: 0, index: 0, pending: 0, lost: None }
     }
 
     /// The name of the plan, for reports.
-    pub const fn name(&self) -> &'static str {
-        self.plan.name()
+    pub fn name(&self) -> &'static str {
+        self.plan.borrow().name()
     }
 
     /// Bytes of the scratch buffer.
-    pub const fn scratch_bytes(&self) -> usize {
-        self.plan.scratch_bytes()
+    pub fn scratch_bytes(&self) -> usize {
+        self.plan.borrow().scratch_bytes()
     }
 
     /// Returns the next step. `None`: a message must end first, or there is nothing
     /// left to do.
     pub fn poll_step(&mut self, tables: &CollTables<'_>) -> Option<CollStep> {
-        while self.lost.is_none() && self.stage < self.plan.stages() {
-            if self.round == self.plan.rounds(self.stage) {
+        let plan = self.plan.borrow();
+        while self.lost.is_none() && self.stage < plan.stages() {
+            if self.round == plan.rounds(self.stage) {
                 (self.stage, self.round) = (self.stage + 1, 0);
                 continue;
             }
-            if let Some(step) = self.plan.step(tables, self.stage, self.round, self.index) {
+            if let Some(step) = plan.step(tables, self.stage, self.round, self.index) {
                 self.index += 1;
                 if matches!(step, CollStep::Send { .. } | CollStep::Receive { .. }) {
                     self.pending += 1;
@@ -94,7 +97,7 @@ impl Collective {
         match self.lost {
             _ if self.pending > 0 => None,
             Some(rank) => Some(Err(rank)),
-            None => (self.stage == self.plan.stages()).then_some(Ok(())),
+            None => (self.stage == self.plan.borrow().stages()).then_some(Ok(())),
         }
     }
 }

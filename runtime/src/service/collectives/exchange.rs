@@ -6,6 +6,7 @@ use super::row_turn::RowTurn;
 use super::service::lost_error;
 use crate::error::{Error, MessageError};
 use crate::service::messages::{Source, Tags, Under, pattern};
+use std::borrow::Borrow;
 use tsumugi_core::coll::CollError;
 use tsumugi_core::coll::row::RowWait;
 use tsumugi_core::coll::schedule::{BufferSpan, CollPlan, CollStep, CollTables, Collective};
@@ -14,8 +15,8 @@ use tsumugi_core::msg::Label;
 use tsumugi_core::wait::Reason;
 
 /// A collective of one rank, with its messages under way.
-pub(super) struct Exchange {
-    machine: Collective,
+pub(super) struct Exchange<P = CollPlan> {
+    machine: Collective<P>,
     tag: u32,
     under: heapless::Vec<Transfer, TRANSFERS_MAX>,
     error: Option<Error>,
@@ -35,11 +36,11 @@ struct Transfer {
     expected: Option<usize>,
 }
 
-impl Exchange {
+impl<P: Borrow<CollPlan>> Exchange<P> {
     /// A collective of the group, which begins after all that began before.
     #[inline]
-    pub(super) fn new(plan: CollPlan, group: &GroupHandle) -> Self {
-        let turn = RowTurn::new(group, plan.row_turns());
+    pub(super) fn new(plan: P, group: &GroupHandle) -> Self {
+        let turn = RowTurn::new(group, plan.borrow().row_turns());
         let (machine, tag, under) = (Collective::new(plan), group.next(), heapless::Vec::new());
         Self { machine, tag, under, error: None, turn, held: None, watched: None }
     }

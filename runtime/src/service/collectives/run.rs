@@ -21,7 +21,7 @@ impl GroupHandle {
     /// they are not otherwise used until this returns.
     pub unsafe fn run(
         &self,
-        plan: CollPlan,
+        plan: &CollPlan,
         tables: &CollTables<'_>,
         buffers: &CollBuffers,
         combine: Combine<'_>,
@@ -56,7 +56,7 @@ impl GroupHandle {
     /// That of [`run`](Self::run), without the scratch buffer.
     pub unsafe fn run_with_scratch(
         &self,
-        plan: CollPlan,
+        plan: &CollPlan,
         tables: &CollTables<'_>,
         input: *const u8,
         output: *mut u8,
@@ -87,7 +87,8 @@ impl GroupHandle {
         operation: impl Fn(u64, u64) -> u64 + Send + Sync,
     ) -> Result<u64, Error> {
         let elements = Elements { count: 1, bytes: size_of::<u64>(), commutes: true };
-        let plan = self.choice().allreduce(self.member(), self.view(), elements);
+        let mut plan = CollPlan::default();
+        self.choice().allreduce(&mut plan, self.member(), self.view(), elements);
         let mut scratch = [0u64; WORD_SCRATCH];
         assert!(plan.scratch_bytes() <= size_of_val(&scratch));
         let mut result = word;
@@ -105,7 +106,7 @@ impl GroupHandle {
             };
         };
         // SAFETY: local variables, of the sizes of the plan.
-        unsafe { self.run(plan, &self.tables(), &buffers, Some(&combine)) }?;
+        unsafe { self.run(&plan, &self.tables(), &buffers, Some(&combine)) }?;
         Ok(result)
     }
 }

@@ -6,7 +6,7 @@ use super::row_table::RowOffer;
 use super::rows::GroupRows;
 use crate::error::Error;
 use tsumugi_core::coll::CollError;
-use tsumugi_core::coll::schedule::{Blocks, BufferSpan, CollBuffer};
+use tsumugi_core::coll::schedule::{Blocks, BufferSpan, CollBuffer, CollPlan};
 use tsumugi_core::mem::Rank;
 
 impl GroupHandle {
@@ -69,7 +69,8 @@ impl GroupHandle {
         let (span, total) = (BufferSpan::first(CollBuffer::Input, bytes), size_of_val(&*all));
         let blocks = Blocks::Even { bytes };
         let at = self.me() as usize * bytes;
-        let plan = self.choice().allgather(self.member(), span, at, total, blocks);
+        let mut plan = CollPlan::default();
+        self.choice().allgather(&mut plan, self.member(), span, at, total, blocks);
         let mut scratch = vec![0u64; plan.scratch_bytes().div_ceil(size_of::<u64>())];
         let buffers = CollBuffers {
             input: (&raw const own).cast(),
@@ -77,7 +78,7 @@ impl GroupHandle {
             scratch: scratch.as_mut_ptr().cast(),
         };
         // SAFETY: local buffers, of the sizes of the plan.
-        unsafe { self.run(plan, &self.tables(), &buffers, None) }?;
+        unsafe { self.run(&plan, &self.tables(), &buffers, None) }?;
         let context = self.claim_context()?;
         let mut members: Vec<(i64, u32)> = (0..)
             .zip(&all)
