@@ -4,6 +4,7 @@ use crate::abi::{self, MPI_Request, MPI_Status};
 use crate::fault::{Answer, fail};
 use crate::job::Job;
 use crate::object::communicator::CommRef;
+use crate::object::data::Data;
 use crate::object::generalized::Generalized;
 use crate::object::held_request::{FoundRequest, HeldMessage, HeldRequest, SENT};
 use crate::object::request::Request;
@@ -39,6 +40,18 @@ impl Job {
             Work::Send(Under::Ended(Ok(_)), _) => Ok(SENT),
             _ => self.add_task(Task { work, comm: comm.clone() }),
         }
+    }
+
+    /// Adds a request for a receive.
+    #[inline(always)]
+    pub(crate) fn add_receive(
+        &self,
+        under: Under,
+        data: Data,
+        comm: &CommRef,
+    ) -> Answer<MPI_Request> {
+        let held = HeldRequest::Message(HeldMessage::receive(under, data, comm.clone()));
+        Ok(MPI_Request(added(self.requests.add(held), "requests")?))
     }
 
     /// Adds a request for a task.

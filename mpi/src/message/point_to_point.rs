@@ -5,11 +5,13 @@ use crate::call::call_on;
 use crate::fault::Answer;
 use crate::job::Job;
 use crate::message::start::{
-    NO_PROCESS, Start, Way, begin_receive, begin_send, incoming, outgoing, pattern_of, target_of,
+    NO_PROCESS, Start, Way, begin_receive, begin_send, incoming, outgoing, pattern_of, post,
+    send_at_once, target_of,
 };
 use crate::message::status::tell;
 use crate::object::communicator::CommRef;
 use crate::object::data::Data;
+use crate::object::held_request::SENT;
 use crate::object::receipt::received;
 use crate::object::request::Request;
 use crate::object::task::{Task, Work};
@@ -79,23 +81,51 @@ unsafe fn receive(
     receive().unwrap_or_else(|fault| (MPI_Status::EMPTY, Err(fault)))
 }
 
-/// Begins an operation, and writes its request.
+/// Begins a send, and returns its request.
 ///
 /// # Safety
 ///
-/// `request` is valid for a write, and the elements for the operation until it has ended.
-unsafe fn begin(
-    name: &str,
-    comm: MPI_Comm,
-    request: *mut MPI_Request,
-    begin: impl FnOnce(&Job, &CommRef) -> Answer<Work>,
-) -> c_int {
-    call_on(name, comm, |job, comm| {
-        let work = begin(job, comm)?;
-        // SAFETY: the caller's.
-        unsafe { request.write(job.add_work(work, comm)?) };
-        Ok(())
-    })
+/// The elements are valid for reads until it has ended.
+#[inline(always)]
+unsafe fn sending(
+    job: &Job,
+    comm: &CommRef,
+    way: Way,
+    buffer: *const c_void,
+    count: i64,
+    datatype: MPI_Datatype,
+    at: (c_int, c_int),
+) -> Answer<MPI_Request> {
+    // SAFETY: the caller's.
+    unsafe {
+        if matches!(way, Way::Standard | Way::Ready)
+            && send_at_once(job, comm, buffer, count, datatype, at)
+        {
+            return Ok(SENT);
+        }
+        job.add_work(begin_send(job, comm, way, buffer, count, datatype, at)?, comm)
+    }
+}
+
+/// Begins a receive, and returns its request.
+///
+/// # Safety
+///
+/// The elements are valid for writes until it has ended.
+#[inline(always)]
+unsafe fn receiving(
+    job: &Job,
+    comm: &CommRef,
+    buffer: *mut c_void,
+    count: i64,
+    datatype: MPI_Datatype,
+    at: (c_int, c_int),
+) -> Answer<MPI_Request> {
+    // SAFETY: the caller's.
+    match unsafe { post(job, comm, buffer, count, datatype, at) }? {
+        Some((under, data)) => job.add_receive(under, data, comm),
+        None => job.add_work(Work::Ended(NO_PROCESS), comm),
+    }
 }
 
 /// Makes a persistent request, and writes it.
@@ -142,13 +172,14 @@ macro_rules! sends {
                 buffer: *const c_void, count: N, datatype: MPI_Datatype, peer: c_int, tag: c_int,
                 comm: MPI_Comm, request: *mut MPI_Request,
             ) {
-                let count = count.into();
-                // SAFETY: the caller's.
-                unsafe {
-                    begin(NAME, comm, request, |job, comm| {
-                        begin_send(job, comm, Way::$way, buffer, count, datatype, (peer, tag))
-                    })
-                }
+                call_on(NAME, comm, |job, comm| {
+                    let (way, count, at) = (Way::$way, count.into(), (peer, tag));
+                    // SAFETY: the caller's.
+                    unsafe {
+                        request.write(sending(job, comm, way, buffer, count, datatype, at)?);
+                    }
+                    Ok(())
+                })
             }
 
             #[doc = $prepared]
@@ -198,13 +229,12 @@ sized! {
         buffer: *mut c_void, count: N, datatype: MPI_Datatype, peer: c_int, tag: c_int,
         comm: MPI_Comm, request: *mut MPI_Request,
     ) {
-        let count = count.into();
-        // SAFETY: the caller's.
-        unsafe {
-            begin(NAME, comm, request, |job, comm| {
-                begin_receive(job, comm, buffer, count, datatype, (peer, tag))
-            })
-        }
+        call_on(NAME, comm, |job, comm| {
+            let (count, at) = (count.into(), (peer, tag));
+            // SAFETY: the caller's.
+            unsafe { request.write(receiving(job, comm, buffer, count, datatype, at)?) };
+            Ok(())
+        })
     }
 
     /// MPI_Recv_init.

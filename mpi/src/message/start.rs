@@ -62,7 +62,7 @@ impl Start {
 }
 
 /// The rank and the label of a message. `None`: it goes nowhere.
-#[inline]
+#[inline(always)]
 pub(crate) fn target_of(comm: &CommRef, peer: c_int, tag: c_int) -> Answer<Option<(Rank, Label)>> {
     need!(tag != abi::ANY_TAG, abi::ERR_TAG, "the tag of a send is MPI_ANY_TAG");
     need!(tag >= 0, abi::ERR_TAG, "tag {tag} of a send is negative");
@@ -73,7 +73,7 @@ pub(crate) fn target_of(comm: &CommRef, peer: c_int, tag: c_int) -> Answer<Optio
 }
 
 /// The messages that a receive takes. `None`: it takes none.
-#[inline]
+#[inline(always)]
 pub(crate) fn pattern_of(comm: &CommRef, peer: c_int, tag: c_int) -> Answer<Option<Pattern<Rank>>> {
     let tags = match tag {
         abi::ANY_TAG => Tags::Any,
@@ -123,6 +123,27 @@ pub(crate) fn incoming(
         Some(data) => Ok(data),
         None => Data::incoming(buffer, count, job.datatype(datatype)?),
     }
+}
+
+/// Sends a short message of plain data at once, if there is room, as most programs do most often.
+/// Returns whether it is sent; if not, nothing has happened, and errors are not found.
+///
+/// # Safety
+///
+/// The elements are valid for reads.
+#[inline(always)]
+pub(crate) unsafe fn send_at_once(
+    job: &Job,
+    comm: &CommRef,
+    buffer: *const c_void,
+    count: i64,
+    datatype: MPI_Datatype,
+    (peer, tag): (c_int, c_int),
+) -> bool {
+    let Some(mut data) = Data::plain(buffer.cast_mut(), count, datatype) else { return false };
+    let Ok(Some((to, label))) = target_of(comm, peer, tag) else { return false };
+    // SAFETY: the caller's.
+    unsafe { job.messages.send_short(to, label, data.at(), data.bytes) }
 }
 
 /// Begins a send.
@@ -176,7 +197,7 @@ fn nowhere() -> Under {
 ///
 /// # Safety
 ///
-/// The elements are valid for writes until it has ended.
+/// That of [`post`].
 #[inline]
 pub(crate) unsafe fn begin_receive(
     job: &Job,
@@ -184,15 +205,33 @@ pub(crate) unsafe fn begin_receive(
     buffer: *mut c_void,
     count: i64,
     datatype: MPI_Datatype,
-    (peer, tag): (c_int, c_int),
+    at: (c_int, c_int),
 ) -> Answer<Work> {
+    // SAFETY: the caller's.
+    Ok(match unsafe { post(job, comm, buffer, count, datatype, at) }? {
+        Some((under, data)) => Work::Receive(under, data),
+        None => Work::Ended(NO_PROCESS),
+    })
+}
+
+/// Begins a receive. `None`: nobody sends the message.
+///
+/// # Safety
+///
+/// The elements are valid for writes until it has ended.
+#[inline(always)]
+pub(crate) unsafe fn post(
+    job: &Job,
+    comm: &CommRef,
+    buffer: *mut c_void,
+    count: i64,
+    datatype: MPI_Datatype,
+    (peer, tag): (c_int, c_int),
+) -> Answer<Option<(Under, Data)>> {
     let mut data = incoming(job, buffer, count, datatype)?;
-    let Some(pattern) = pattern_of(comm, peer, tag)? else {
-        return Ok(Work::Ended(NO_PROCESS));
-    };
+    let Some(pattern) = pattern_of(comm, peer, tag)? else { return Ok(None) };
     let (at, bytes) = (data.at(), data.bytes);
-    // SAFETY: the caller's; the task keeps the memory of a copy, if there is one.
+    // SAFETY: the caller's; the request keeps the memory of a copy, if there is one.
     let begin = || unsafe { job.messages.begin_receive(pattern, at, bytes) };
-    let under = job.begin(begin)?;
-    Ok(Work::Receive(under, data))
+    Ok(Some((job.begin(begin)?, data)))
 }

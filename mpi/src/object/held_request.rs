@@ -72,6 +72,12 @@ impl HeldRequest {
 }
 
 impl HeldMessage {
+    /// A receive.
+    #[inline(always)]
+    pub(crate) const fn receive(under: Under, data: Data, comm: CommRef) -> Self {
+        Self { under, data, is_receive: true, comm }
+    }
+
     /// A send or a receive on a communicator. `Err`: the work is another.
     #[inline(always)]
     pub(crate) fn of(task: Task) -> Result<Self, Task> {

@@ -2,6 +2,7 @@
 //! kind of the object, the life of its row, and the row. A handle of a freed object names an
 //! earlier life, so that it is found out.
 
+use std::mem;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tsumugi_ult::internals::BiasedLock;
 
@@ -41,6 +42,7 @@ impl<T> Table<T> {
     }
 
     /// Adds an object, and returns its handle. `None`: the table is full.
+    #[inline]
     pub(crate) fn add(&self, object: T) -> Option<usize> {
         let rows = &mut *self.rows.lock();
         let row = match rows.free.pop() {
@@ -52,8 +54,10 @@ impl<T> Table<T> {
             }
             None => return None,
         };
-        rows.rows[row].object = Some(object);
-        Some(self.kind << KIND_SHIFT | rows.rows[row].life << LIFE_SHIFT | row)
+        let place = &mut rows.rows[row];
+        // Nothing lies in a free row, and nothing is dropped.
+        mem::forget(place.object.replace(object));
+        Some(self.kind << KIND_SHIFT | place.life << LIFE_SHIFT | row)
     }
 
     /// The object of a handle.

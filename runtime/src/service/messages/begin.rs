@@ -29,7 +29,8 @@ impl Messages {
         at: *const u8,
         bytes: usize,
     ) -> Result<(), MessageError> {
-        if self.send_short(to, label, at, bytes) {
+        // SAFETY: the caller's promise.
+        if unsafe { self.send_short(to, label, at, bytes) } {
             return Ok(());
         }
         // Before the machine has the buffer, which the caller would take back by a
@@ -81,7 +82,8 @@ impl Messages {
         at: *const u8,
         bytes: usize,
     ) -> Result<Under, MessageError> {
-        if self.send_short(to, label, at, bytes) {
+        // SAFETY: the caller's promise.
+        if unsafe { self.send_short(to, label, at, bytes) } {
             return Ok(Under::Ended(Ok(Received { source: to, tag: label.tag, bytes })));
         }
         // SAFETY: the caller's promise.
@@ -174,11 +176,15 @@ impl Messages {
     }
 
     /// Sends a message with its bytes in the packet, if there is room and nothing
-    /// waits, in a job of one node. The result is in a register: a caller that
-    /// copies a result in memory would wait for all stores before it, and so for the
-    /// cache line of the lane.
+    /// waits, in a job of one node. Returns whether it is sent; if not, nothing has happened.
+    /// The result is in a register: a caller that copies a result in memory would wait for all
+    /// stores before it, and so for the cache line of the lane.
+    ///
+    /// # Safety
+    ///
+    /// The `bytes` bytes at `at` are readable.
     #[inline(never)]
-    fn send_short(&self, to: Rank, label: Label, at: *const u8, bytes: usize) -> bool {
+    pub unsafe fn send_short(&self, to: Rank, label: Label, at: *const u8, bytes: usize) -> bool {
         // It does not matter where such a buffer lies.
         let from = MessageBytes { at: at as u64, len: bytes as u64, in_reach: false };
         if bytes > INLINE_BYTES_MAX {
@@ -224,7 +230,8 @@ impl Messages {
         bytes: usize,
     ) -> Result<Result<Under, MessageError>, Why> {
         let whole = Received { source: to, tag: label.tag, bytes };
-        if self.send_short(to, label, at, bytes) {
+        // SAFETY: the caller's promise.
+        if unsafe { self.send_short(to, label, at, bytes) } {
             return Ok(Ok(Under::Ended(Ok(whole))));
         }
         let from = self.outgoing(at, bytes);
