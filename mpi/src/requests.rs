@@ -6,7 +6,7 @@ use crate::job::Job;
 use crate::object::communicator::CommRef;
 use crate::object::data::Data;
 use crate::object::generalized::Generalized;
-use crate::object::held_request::{FoundRequest, HeldMessage, HeldRequest, SENT};
+use crate::object::held_request::{ArrivedMessage, FoundRequest, HeldMessage, HeldRequest, SENT};
 use crate::object::request::Request;
 use crate::object::table::lock;
 use crate::object::task::{Finished, Task, Work};
@@ -14,7 +14,7 @@ use crate::tables::added;
 use std::mem;
 use std::sync::Arc;
 use tsumugi::MessageError;
-use tsumugi_runtime::service::messages::Under;
+use tsumugi_runtime::service::messages::{Received, Under};
 
 impl Job {
     /// The request of a handle.
@@ -51,6 +51,13 @@ impl Job {
         comm: &CommRef,
     ) -> Answer<MPI_Request> {
         let held = HeldRequest::Message(HeldMessage::receive(under, data, comm.clone()));
+        Ok(MPI_Request(added(self.requests.add(held), "requests")?))
+    }
+
+    /// Adds a request for a message that was received whole when the receive began.
+    #[inline(always)]
+    pub(crate) fn add_arrived(&self, received: Received, comm: &CommRef) -> Answer<MPI_Request> {
+        let held = HeldRequest::Arrived(ArrivedMessage { received, comm: comm.clone() });
         Ok(MPI_Request(added(self.requests.add(held), "requests")?))
     }
 
@@ -118,7 +125,7 @@ impl Job {
     pub(crate) fn reap(&self) {
         let shared = self.requests.all(|held| match held {
             HeldRequest::Shared(request) => Some(request.clone()),
-            HeldRequest::Message(_) | HeldRequest::Freed(_) => None,
+            HeldRequest::Arrived(_) | HeldRequest::Message(_) | HeldRequest::Freed(_) => None,
         });
         shared.into_iter().flatten().for_each(|request| request.reap(&self.messages));
         self.let_ended_go();
@@ -145,6 +152,7 @@ impl Job {
             return Some(MPI_Status::EMPTY);
         }
         let status = self.requests.remove_if(handle.0, |held| match held {
+            HeldRequest::Arrived(arrived) => Some(arrived.status()),
             HeldRequest::Message(message) => message.whole(&self.messages),
             HeldRequest::Shared(_) | HeldRequest::Freed(_) => None,
         })?;
@@ -159,6 +167,7 @@ impl Job {
         let task = match found {
             FoundRequest::Nothing | FoundRequest::Sent => None,
             FoundRequest::Message { .. } => match self.requests.remove(handle.0) {
+                Some(HeldRequest::Arrived(arrived)) => Some(arrived.into_task()),
                 Some(HeldRequest::Message(message)) => Some(message.into_task()),
                 Some(HeldRequest::Shared(request)) => request.take(),
                 Some(HeldRequest::Freed(_)) | None => None,
@@ -189,7 +198,7 @@ impl Job {
                 self.let_go(Arc::new(Request::once(message.into_task())));
             }
             Some(HeldRequest::Shared(request)) => self.let_go(request),
-            Some(HeldRequest::Freed(_)) | None => {}
+            Some(HeldRequest::Arrived(_) | HeldRequest::Freed(_)) | None => {}
         }
         Ok(())
     }

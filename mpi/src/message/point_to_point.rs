@@ -5,8 +5,8 @@ use crate::call::call_on;
 use crate::fault::Answer;
 use crate::job::Job;
 use crate::message::start::{
-    NO_PROCESS, Start, Way, begin_receive, begin_send, incoming, outgoing, pattern_of, post,
-    send_at_once, target_of,
+    NO_PROCESS, Start, Way, begin_receive, begin_send, incoming, outgoing, pattern_of,
+    receive_at_once, send_at_once, target_of,
 };
 use crate::message::status::tell;
 use crate::object::communicator::CommRef;
@@ -122,9 +122,11 @@ unsafe fn receiving(
     at: (c_int, c_int),
 ) -> Answer<MPI_Request> {
     // SAFETY: the caller's.
-    match unsafe { post(job, comm, buffer, count, datatype, at) }? {
-        Some((under, data)) => job.add_receive(under, data, comm),
-        None => job.add_work(Work::Ended(NO_PROCESS), comm),
+    unsafe {
+        if let Some(request) = receive_at_once(job, comm, buffer, count, datatype, at) {
+            return request;
+        }
+        job.add_work(begin_receive(job, comm, buffer, count, datatype, at)?, comm)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Sends and receives: what their arguments say, and how they begin.
 
-use crate::abi::{self, MPI_Datatype, MPI_Status};
+use crate::abi::{self, MPI_Datatype, MPI_Request, MPI_Status};
 use crate::fault::{Answer, fail, need};
 use crate::job::Job;
 use crate::object::communicator::CommRef;
@@ -9,7 +9,9 @@ use crate::object::task::{Task, Work};
 use std::ffi::{c_int, c_void};
 use tsumugi_core::mem::Rank;
 use tsumugi_core::msg::{Label, Pattern};
-use tsumugi_runtime::service::messages::{Received, SendMode, Source, Tags, Under, pattern};
+use tsumugi_runtime::service::messages::{
+    Received, SendMode, ShortReceive, Source, Tags, Under, pattern,
+};
 
 /// The arguments of a send or a receive.
 pub(crate) struct Start {
@@ -193,11 +195,40 @@ fn nowhere() -> Under {
     Under::Ended(Ok(Received { source: Rank(0), tag: 0, bytes: 0 }))
 }
 
+/// Begins a receive of a short message of plain data from one rank, which may be here already,
+/// and returns its request. `None`: the case is another, and nothing has happened.
+///
+/// # Safety
+///
+/// The elements are valid for writes until it has ended.
+#[inline(always)]
+pub(crate) unsafe fn receive_at_once(
+    job: &Job,
+    comm: &CommRef,
+    buffer: *mut c_void,
+    count: i64,
+    datatype: MPI_Datatype,
+    (peer, tag): (c_int, c_int),
+) -> Option<Answer<MPI_Request>> {
+    let mut data = Data::plain(buffer, count, datatype)?;
+    let Ok(Some(pattern)) = pattern_of(comm, peer, tag) else { return None };
+    let (source, room) = (pattern.source?, data.bytes);
+    let label = Label { context: pattern.context, tag: pattern.tag.unwrap_or(0) };
+    let (messages, is_any_tag) = (&job.messages, pattern.tag.is_none());
+    // SAFETY: the caller's.
+    match unsafe { messages.post_short(source, label, is_any_tag, data.at(), room) } {
+        ShortReceive::Received { tag, bytes } if bytes as usize <= room => {
+            Some(job.add_arrived(Received { source, tag, bytes: bytes as usize }, comm))
+        }
+        short => Some(job.add_receive(short.under(source, room)?, data, comm)),
+    }
+}
+
 /// Begins a receive.
 ///
 /// # Safety
 ///
-/// That of [`post`].
+/// The elements are valid for writes until it has ended.
 #[inline]
 pub(crate) unsafe fn begin_receive(
     job: &Job,
@@ -205,33 +236,15 @@ pub(crate) unsafe fn begin_receive(
     buffer: *mut c_void,
     count: i64,
     datatype: MPI_Datatype,
-    at: (c_int, c_int),
-) -> Answer<Work> {
-    // SAFETY: the caller's.
-    Ok(match unsafe { post(job, comm, buffer, count, datatype, at) }? {
-        Some((under, data)) => Work::Receive(under, data),
-        None => Work::Ended(NO_PROCESS),
-    })
-}
-
-/// Begins a receive. `None`: nobody sends the message.
-///
-/// # Safety
-///
-/// The elements are valid for writes until it has ended.
-#[inline(always)]
-pub(crate) unsafe fn post(
-    job: &Job,
-    comm: &CommRef,
-    buffer: *mut c_void,
-    count: i64,
-    datatype: MPI_Datatype,
     (peer, tag): (c_int, c_int),
-) -> Answer<Option<(Under, Data)>> {
+) -> Answer<Work> {
     let mut data = incoming(job, buffer, count, datatype)?;
-    let Some(pattern) = pattern_of(comm, peer, tag)? else { return Ok(None) };
+    let Some(pattern) = pattern_of(comm, peer, tag)? else {
+        return Ok(Work::Ended(NO_PROCESS));
+    };
     let (at, bytes) = (data.at(), data.bytes);
-    // SAFETY: the caller's; the request keeps the memory of a copy, if there is one.
+    // SAFETY: the caller's; the task keeps the memory of a copy, if there is one.
     let begin = || unsafe { job.messages.begin_receive(pattern, at, bytes) };
-    Ok(Some((job.begin(begin)?, data)))
+    let under = job.begin(begin)?;
+    Ok(Work::Receive(under, data))
 }

@@ -15,12 +15,20 @@ use tsumugi_runtime::service::messages::{Messages, Received, Under};
 
 /// What the table has of a request.
 pub(crate) enum HeldRequest {
+    /// A receive whose message was here when it began.
+    Arrived(ArrivedMessage),
     /// One message.
     Message(HeldMessage),
     /// Anything else.
     Shared(Arc<Request>),
     /// One that the program has freed, and still completes. No other call finds it.
     Freed(Arc<Generalized>),
+}
+
+/// A message that was received whole.
+pub(crate) struct ArrivedMessage {
+    pub(crate) received: Received,
+    pub(crate) comm: CommRef,
 }
 
 /// A message under way.
@@ -48,6 +56,9 @@ impl HeldRequest {
     #[inline]
     pub(crate) fn found(&self) -> Option<FoundRequest> {
         Some(match self {
+            Self::Arrived(ArrivedMessage { received, .. }) => {
+                FoundRequest::Message { under: Under::Ended(Ok(*received)), is_receive: true }
+            }
             Self::Message(HeldMessage { under, is_receive, .. }) => {
                 FoundRequest::Message { under: *under, is_receive: *is_receive }
             }
@@ -61,13 +72,27 @@ impl HeldRequest {
         match self {
             Self::Shared(request) => return Some(request.clone()),
             Self::Freed(_) => return None,
-            Self::Message(_) => {}
+            Self::Arrived(_) | Self::Message(_) => {}
         }
         let request = Arc::new(Request::empty());
-        if let Self::Message(message) = mem::replace(self, Self::Shared(request.clone())) {
-            request.fill(message.into_task());
+        match mem::replace(self, Self::Shared(request.clone())) {
+            Self::Arrived(arrived) => request.fill(arrived.into_task()),
+            Self::Message(message) => request.fill(message.into_task()),
+            Self::Shared(_) | Self::Freed(_) => {}
         }
         Some(request)
+    }
+}
+
+impl ArrivedMessage {
+    #[inline(always)]
+    pub(crate) fn status(&self) -> MPI_Status {
+        let Received { source, tag, bytes } = self.received;
+        MPI_Status::new(self.comm.place_of(source), tag as c_int, bytes as u64)
+    }
+
+    pub(crate) fn into_task(self) -> Task {
+        Task { work: Work::Ended(self.status()), comm: self.comm }
     }
 }
 

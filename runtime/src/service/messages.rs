@@ -20,6 +20,7 @@ mod watch;
 mod begin;
 mod in_flight;
 
+pub use begin::ShortReceive;
 pub use drive::{ContextName, Messages, Under};
 pub use footprint::{footprint, net_footprint, tables_bytes};
 pub use in_flight::{EndOf, MessageBegun, MessageCall, MessageEnd, MessageInFlight};

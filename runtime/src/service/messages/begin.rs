@@ -142,14 +142,10 @@ impl Messages {
     ) -> Result<Under, MessageError> {
         if let Some(source) = pattern.source {
             let label = Label { context: pattern.context, tag: pattern.tag.unwrap_or(0) };
-            match self.post_short(source, label, pattern.tag.is_none(), at, room) {
-                Short::Posted(request) => return Ok(Under::Way(request, room)),
-                Short::Received { tag, bytes } => {
-                    let (len, truncated) = (u64::from(bytes), bytes as usize > room);
-                    let received = msg::ReceivedMessage { source, tag, len, truncated };
-                    return Ok(Under::Ended(received_of(received, room)));
-                }
-                Short::Other => {}
+            // SAFETY: the caller's promise.
+            let short = unsafe { self.post_short(source, label, pattern.tag.is_none(), at, room) };
+            if let Some(under) = short.under(source, room) {
+                return Ok(under);
             }
         }
         // SAFETY: the caller's promise.
@@ -267,34 +263,39 @@ impl Messages {
     }
 
     /// Receives the next message, or posts a receive that is not announced to any
-    /// peer, in a job of one node.
+    /// peer, in a job of one node. As for [`send_short`](Self::send_short) the result is in
+    /// registers.
+    ///
+    /// # Safety
+    ///
+    /// As for [`begin_receive`](Self::begin_receive).
     #[inline(never)]
-    fn post_short(
+    pub unsafe fn post_short(
         &self,
         source: Rank,
         label: Label,
         is_any_tag: bool,
         at: *mut u8,
         room: usize,
-    ) -> Short {
+    ) -> ShortReceive {
         let tag = (!is_any_tag).then_some(label.tag);
         let source = Some(PeerIndex(source.0));
         let pattern = Pattern { context: label.context, source, tag };
         let into = small(at, room);
         let mut state = self.lock();
         if room >= state.offered_from as usize {
-            return Short::Other;
+            return ShortReceive::Other;
         }
         let MessageState { machine, near, post: None, .. } = &mut *state else {
-            return Short::Other;
+            return ShortReceive::Other;
         };
         let short = match machine.receive_next(near, &pattern, into) {
             Some(msg::ReceivedMessage { tag, len, .. }) => {
-                Short::Received { tag, bytes: len as u32 }
+                ShortReceive::Received { tag, bytes: len as u32 }
             }
             None => {
                 let post = machine.post_short(near, &pattern, into);
-                post.map_or(Short::Other, Short::Posted)
+                post.map_or(ShortReceive::Other, ShortReceive::Posted)
             }
         };
         self.begun(state);
@@ -478,15 +479,35 @@ impl Messages {
 }
 
 /// The result of a receive for a short message from one source, in two words.
-enum Short {
+#[derive(Clone, Copy, Debug)]
+pub enum ShortReceive {
+    /// The receive is posted.
     Posted(RequestId),
-    /// A message of this length; the part that fits is in the buffer.
+    /// A message has come; the part that fits is in the buffer.
     Received {
+        /// The message's tag.
         tag: u32,
+        /// The message's length, which may exceed the buffer's.
         bytes: u32,
     },
     /// Nothing was done, because the case is not that simple.
     Other,
+}
+
+impl ShortReceive {
+    /// The receive from `source` into a buffer of `room` bytes. `None`: nothing was done.
+    #[inline(always)]
+    pub fn under(self, source: Rank, room: usize) -> Option<Under> {
+        match self {
+            Self::Posted(request) => Some(Under::Way(request, room)),
+            Self::Received { tag, bytes } => {
+                let (len, truncated) = (u64::from(bytes), bytes as usize > room);
+                let received = msg::ReceivedMessage { source, tag, len, truncated };
+                Some(Under::Ended(received_of(received, room)))
+            }
+            Self::Other => None,
+        }
+    }
 }
 
 /// A buffer that peers never access.
