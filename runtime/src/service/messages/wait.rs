@@ -8,6 +8,7 @@ use crate::error::MessageError;
 use std::fmt;
 use std::num::NonZero;
 use std::ptr::NonNull;
+use std::thread;
 use std::time::Duration;
 use tsumugi_core::mem::PeerIndex;
 use tsumugi_core::mem::Rank;
@@ -15,7 +16,7 @@ use tsumugi_core::msg::{self, MessageBytes, Pattern, RequestError, RequestId};
 use tsumugi_core::sync::{Ordering, UnsafeCell, spin_loop};
 use tsumugi_core::wait::{Reason, Wait};
 use tsumugi_pvas::partition::ControlBlock;
-use tsumugi_ult::Here;
+use tsumugi_ult::{Here, is_alone};
 
 impl Messages {
     /// Waits until the message has ended.
@@ -276,7 +277,9 @@ impl Messages {
     ) -> Option<T> {
         if !self.may_watch() {
             self.work();
-            return found(&mut self.lock());
+            let result = found(&mut self.lock());
+            let is_crowded = self.rounds == 0 && is_alone();
+            return if result.is_none() && is_crowded { self.look_seldom(found) } else { result };
         }
         let look = |state: &mut MessageState, look| {
             let has_moved = on_wire!(state, |machine, wire| match from {
@@ -286,6 +289,18 @@ impl Messages {
             (has_moved, found(state))
         };
         self.look(look, leave)
+    }
+
+    /// Lets other ranks of the core run, and looks again, a few times, for a caller that would
+    /// sleep: what it waits for is often there then, and no peer has to wake it. A peer that wakes
+    /// a thread often loses its core to it, between two messages.
+    #[inline(never)]
+    fn look_seldom<T>(&self, mut found: impl FnMut(&mut MessageState) -> Option<T>) -> Option<T> {
+        (0..CROWDED_LOOKS).find_map(|_| {
+            thread::yield_now();
+            self.work();
+            found(&mut self.lock())
+        })
     }
 
     /// Polls for a short message for a while, before a receive is posted for it: so
@@ -550,6 +565,9 @@ impl fmt::Display for MessageWait<'_> {
 const COMING: &str = "message";
 const GOING: &str = "message sent";
 
+/// How often a caller lets other ranks run before it sleeps, if they outnumber the cores. Fewer
+/// and more were slower in the exchange of `benches/compare`.
+const CROWDED_LOOKS: u32 = 2;
 /// How long a thread of a rank that has ended waits before it looks at its peers again.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);
 /// Looks of a thread each time that it has the lock.
