@@ -9,6 +9,7 @@
 #                               beside eight busy loops
 #   ci/long.sh cuts             cuts the link between two nodes and joins it again, over
 #                               tcp and udp
+#   ci/long.sh myth FOLDER      runs MassiveThreads' own tests, from its sources, on libmyth.so.0
 #   ci/long.sh mpi4py [N...]    runs mpi4py's tests with libmpi_abi.so.1, and with MPICH beside it
 #   ci/long.sh asan             runs simulated jobs, messages and windows under the address
 #                               sanitizer
@@ -57,6 +58,7 @@ load) load "${2:-10}" ;;
 kills) ci/kills.sh "${2:-200}" ;;
 pauses) ci/netns.sh pauses ;;
 cuts) ci/netns.sh cuts ;;
+myth) ci/myth.sh "${2:-}" ;;
 mpi4py) ci/mpi4py.sh "${@:2}" ;;
 asan) ci/asan.sh long ;;
 tsan) ci/tsan.sh long ;;

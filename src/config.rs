@@ -67,8 +67,21 @@ use tsumugi_ult::SuspensionCheck;
 pub use tsumugi_runtime::config::{Bind, Chosen, NetworkConfig, NetworkKind, NetworkSleep, Path};
 pub use tsumugi_runtime::variable::{MAIN_STACK, NETWORK, POOL, ULT_STACK};
 
-/// The settings of a rank. Settings that are `None` are chosen at start.
+/// The settings of a rank: the default ones, or those of the environment
+/// ([`from_env`](Self::from_env)), changed by the functions of their names. Settings that are
+/// `None` are chosen at start.
+///
+/// ```
+/// use tsumugi::{Bind, Config};
+///
+/// # fn main() -> Result<(), tsumugi::Error> {
+/// let sums = Config::from_env()?.workers(2).bind(Bind::None).run_ranks(3, |rt| rt.sum(1_u64))?;
+/// assert_eq!(sums, [3, 3, 3]);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Config {
     /// The number of ranks that [`run`](crate::run) starts if no launcher has started this
     /// process; `None`: this process is the only rank.
@@ -120,6 +133,9 @@ impl Config {
     /// [`Error::Config`] names the variable and its value, if the value is not
     /// valid.
     pub fn from_env() -> Result<Self, Error> {
+        let mut inside = Inside::default();
+        inside.report = choice(REPORT, &REPORTS)?;
+        inside.trace = std::env::var_os(TRACE).map(Into::into);
         Ok(Self {
             ranks: number(RANKS, 1, RANKS_MAX as usize)?.map(|ranks| ranks as u32),
             workers: number(WORKERS, 1, WORKERS_MAX)?,
@@ -132,41 +148,15 @@ impl Config {
             suspension: choice(SUSPENSION, &SUSPENSIONS)?,
             mpi_heap: choice(MPI_HEAP, &SWITCH)?.unwrap_or(false),
             mpi_checks: choice(MPI_CHECKS, &SWITCH)?.unwrap_or(false),
-            inside: Inside {
-                report: choice(REPORT, &REPORTS)?,
-                trace: std::env::var_os(TRACE).map(Into::into),
-            },
+            inside,
             messages: choice(MESSAGES, &DESIGNS)?,
             calibrate: choice(CALIBRATE, &SWITCH)?,
             thresholds: thresholds()?,
             collectives: collectives()?,
             space: SpaceConfig::from_env()?,
             pool_bytes: size(POOL, POOL_BYTES_MIN, POOL_BYTES_MAX)?,
-            network: NetworkConfig {
-                kind: choice(NETWORK, &NETWORKS)?.unwrap_or_default(),
-                provider: word(PROVIDER),
-                source: word(INTERFACE),
-                device: word(DEVICE),
-                endpoints: number(ENDPOINTS, 1, 16)?,
-                sleep: choice(NETWORK_SLEEP, &NETWORK_SLEEPS)?.unwrap_or_default(),
-                dynamic: choice(DYNAMIC, &DYNAMICS)?.unwrap_or(false),
-                silence: read(ValueKind::Time, SILENCE, 100, SILENCE_MS_MAX)?
-                    .map(|ms| Duration::from_millis(ms as u64)),
-                faults: number(FAULTS, 0, usize::MAX)?.map(|seed| seed as u64),
-            },
+            network: network()?,
         })
-    }
-
-    /// Sets the number of worker threads.
-    #[must_use]
-    pub fn workers(self, workers: usize) -> Self {
-        Self { workers: Some(workers), ..self }
-    }
-
-    /// Sets how operations within a node are carried out.
-    #[must_use]
-    pub fn path(self, path: Path) -> Self {
-        Self { path: Some(path), ..self }
     }
 
     /// The settings of a rank in a job with `size` ranks on this node.
@@ -199,6 +189,28 @@ impl Config {
     }
 }
 
+tsumugi_core::setters! { Config:
+    ranks: u32, "the number of ranks that [`run`](crate::run) starts without a launcher";
+    workers: usize, "the number of worker threads";
+    stack_bytes: usize, "the size of a ULT's stack";
+    main_stack_bytes: usize, "the size of the main ULT's stack";
+    spin: u32, "how many rounds an idle worker searches before it sleeps";
+    bind: Bind, "the cores on which workers run";
+    path: Path, "how operations within a node are carried out";
+    verbose: bool, "whether rank 0 prints how the ranks found each other";
+    suspension: SuspensionCheck, "the action when a ULT suspends where it must not";
+    mpi_heap: bool, "whether blocks of a program of MPI lie in the partition of its rank";
+    mpi_checks: bool, "whether the library of MPI compares what the ranks call";
+    inside: Inside, "the reports and traces of a rank";
+    messages: MatchingDesign, "how a sender finds the receive into which it may write";
+    calibrate: bool, "whether a job measures the thresholds of messages";
+    thresholds: ByHand, "thresholds that are not measured";
+    collectives: CollForced, "algorithms of collectives, the same at all ranks";
+    space: SpaceConfig, "the partitions";
+    pool_bytes: usize, "the memory of a rank for containers";
+    network: NetworkConfig, "the network between nodes";
+}
+
 impl Config {
     /// Opens the network of a rank that is alone, probes its capabilities, and
     /// closes it. Takes a second or two.
@@ -214,23 +226,38 @@ impl Config {
     }
 }
 
+fn network() -> Result<NetworkConfig, ConfigError> {
+    let mut network = NetworkConfig::default();
+    network.kind = choice(NETWORK, &NETWORKS)?.unwrap_or_default();
+    network.provider = word(PROVIDER);
+    network.source = word(INTERFACE);
+    network.device = word(DEVICE);
+    network.endpoints = number(ENDPOINTS, 1, 16)?;
+    network.sleep = choice(NETWORK_SLEEP, &NETWORK_SLEEPS)?.unwrap_or_default();
+    network.dynamic = choice(DYNAMIC, &DYNAMICS)?.unwrap_or(false);
+    let silence = read(ValueKind::Time, SILENCE, 100, SILENCE_MS_MAX)?;
+    network.silence = silence.map(|ms| Duration::from_millis(ms as u64));
+    network.faults = number(FAULTS, 0, usize::MAX)?.map(|seed| seed as u64);
+    Ok(network)
+}
+
 fn thresholds() -> Result<ByHand, ConfigError> {
     let bytes = |name| Ok(size(name, 0, usize::MAX)?.map(|bytes| bytes as u64));
-    Ok(ByHand {
-        inline_max: bytes(INLINE_MAX)?,
-        eager_max: bytes(EAGER_MAX)?,
-        direct_from: bytes(DIRECT_FROM)?,
-        alone_from: bytes(ALONE_FROM)?,
-        direct_max: bytes(DIRECT_MAX)?,
-        nt_from: bytes(STREAM_FROM)?,
-        halves_from: bytes(HALVES_FROM)?,
-        pull_from: bytes(PULL_FROM)?,
-        ask_from: bytes(ASK_FROM)?,
-        both_from: bytes(BOTH_FROM)?,
-        pieces_max: bytes(PIECES_MAX)?,
-        kernel_from: bytes(KERNEL_FROM)?,
-        chunk: size(CHUNK, 64, 1 << 30)?.map(|bytes| bytes as u64),
-    })
+    let mut hand = ByHand::default();
+    hand.inline_max = bytes(INLINE_MAX)?;
+    hand.eager_max = bytes(EAGER_MAX)?;
+    hand.direct_from = bytes(DIRECT_FROM)?;
+    hand.alone_from = bytes(ALONE_FROM)?;
+    hand.direct_max = bytes(DIRECT_MAX)?;
+    hand.nt_from = bytes(STREAM_FROM)?;
+    hand.halves_from = bytes(HALVES_FROM)?;
+    hand.pull_from = bytes(PULL_FROM)?;
+    hand.ask_from = bytes(ASK_FROM)?;
+    hand.both_from = bytes(BOTH_FROM)?;
+    hand.pieces_max = bytes(PIECES_MAX)?;
+    hand.kernel_from = bytes(KERNEL_FROM)?;
+    hand.chunk = size(CHUNK, 64, 1 << 30)?.map(|bytes| bytes as u64);
+    Ok(hand)
 }
 
 fn collectives() -> Result<CollForced, ConfigError> {

@@ -22,6 +22,7 @@
 //! | | |
 //! |---|---|
 //! | [`main`](macro@main), [`run`], [`Runtime`] | being a rank |
+//! | [`prelude`] | the names with which a program begins, for one `use` |
 //! | [`run_ranks`] | ranks that are threads of one process, for tests |
 //! | [`Plain`](macro@Plain) | a derive for types that cross between ranks |
 //! | [`Shared`], [`Exposed`], [`Buffer`] | registered memory |
@@ -74,6 +75,7 @@ pub mod steal;
 mod ledger;
 mod call;
 mod start;
+pub mod prelude;
 #[doc(hidden)]
 pub mod entry;
 #[cfg(all(test, any(tsumugi_asan, tsumugi_tsan)))]

@@ -29,6 +29,7 @@ use tsumugi_core::sync::mapped::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Orde
 /// The change of the signal word after the data of a
 /// [`put_signal`](Runtime::put_signal) have landed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Signal {
     /// The word is set to this value.
     Set(u64),

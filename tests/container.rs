@@ -413,7 +413,7 @@ fn a_pool_of_the_program_has_containers_of_its_own() {
 
 #[test]
 fn a_full_pool_names_its_variable_and_loses_nothing() {
-    let config = Config { pool_bytes: Some(256 << 10), ..Config::default() };
+    let config = Config::default().pool_bytes(256 << 10);
     let main = |rt: &Runtime| {
         let map = GlobalMap::<u64, [u64; 32]>::options().buckets(8).create(rt)?;
         let counts = GlobalMultiset::<u64>::options().buckets(8).create(rt)?;

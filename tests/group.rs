@@ -20,7 +20,7 @@ fn forced_algorithms_give_the_same_results() {
     for words in ["all=rows", "all=tree,all=ring", "all=chain,all=halving,all=bruck", "all=spread"]
     {
         let collectives = CollForced::parse(words).unwrap();
-        let config = Config { collectives, ..Config::default() };
+        let config = Config::default().collectives(collectives);
         config.run_ranks(4, |rt| collectives::play(rt, &[1, 5, 3000])).map(drop).unwrap();
     }
     run_ranks(3, |rt| {

@@ -235,16 +235,14 @@ fn create(config: Option<tsumugi_config>) -> Result<Scheduler, StartError> {
         config.as_ref().map(member).filter(|value| *value != 0)
     };
     let area = StackArea::map(asked(|config| config.area_bytes).unwrap_or(AREA_BYTES));
-    let default = Config::new(area.map_err(StartError::Stacks)?);
+    let mut chosen = Config::new(area.map_err(StartError::Stacks)?);
     let spin = asked(|config| config.spin_plus_one).map(|spin| (spin - 1).min(u32::MAX as usize));
-    Scheduler::new(Config {
-        workers: asked(|config| config.workers).unwrap_or(default.workers),
-        stack_bytes: asked(|config| config.stack_bytes).unwrap_or(default.stack_bytes),
-        main_stack_bytes: asked(|config| config.main_stack_bytes)
-            .unwrap_or(default.main_stack_bytes),
-        spin: spin.map_or(default.spin, |spin| spin as u32),
-        ..default
-    })
+    chosen.workers = asked(|config| config.workers).unwrap_or(chosen.workers);
+    chosen.stack_bytes = asked(|config| config.stack_bytes).unwrap_or(chosen.stack_bytes);
+    let main_stack_bytes = asked(|config| config.main_stack_bytes);
+    chosen.main_stack_bytes = main_stack_bytes.unwrap_or(chosen.main_stack_bytes);
+    chosen.spin = spin.map_or(chosen.spin, |spin| spin as u32);
+    Scheduler::new(chosen)
 }
 
 const AREA_BYTES: usize = 1 << 30;

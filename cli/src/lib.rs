@@ -73,7 +73,9 @@ fn manual() -> Result<String, Failure> {
     let mut pages = Vec::new();
     let shown = command.get_subcommands().filter(|one| !one.is_hide_set()).cloned();
     for page in std::iter::once(command.clone()).chain(shown) {
-        let rendered = clap_mangen::Man::new(page).render(&mut pages);
+        let page =
+            clap_mangen::Man::new(page).source(concat!("tsumugi ", env!("CARGO_PKG_VERSION")));
+        let rendered = page.render(&mut pages);
         rendered.map_err(|error| Failure::Failed(format!("the manual: {error}")))?;
     }
     Ok(String::from_utf8_lossy(&pages).into_owned())

@@ -174,7 +174,8 @@ fn bytes_that_are_not_text_are_named() {
 fn the_command_describes_itself() {
     for (words, what) in [
         (&["completions", "bash"][..], "_tsumugi()"),
-        (&["man"], ".TH"),
+        (&["man"], concat!(".TH tsumugi-run 1  \"tsumugi ", env!("CARGO_PKG_VERSION"))),
+        (&["info", "--json"], "\"machine\": {"),
         (&["bench", "--list"], "gas "),
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_tsumugi")).args(words).output().unwrap();

@@ -33,6 +33,7 @@
 //!
 //! | module | what it is |
 //! |---|---|
+//! | [`setters!`] | functions that set single fields of a struct of options |
 //! | [`random`] | pseudo-random numbers from a seed |
 //! | [`sync`] | the only source of atomics and cells |
 //! | [`time`] | points in time, and the clock |
@@ -76,6 +77,7 @@ extern crate alloc;
 #[cfg(any(feature = "std", feature = "unwind"))]
 extern crate std;
 
+mod setters;
 pub mod random;
 pub mod sync;
 pub mod time;

@@ -89,7 +89,7 @@ pub trait Issue {
     fn try_issue(&mut self, request: GlobalRequest, after: After<'_>) -> Result<Handle, Full>;
 }
 
-/// The result of a receive.
+/// The result of a receive. The enum is exhaustive: the message goes on, or it has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReceivedPart {
     /// This number of bytes of a message that goes on.

@@ -38,6 +38,7 @@ pub struct Handle(u64);
 
 /// The condition under which an operation begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum After<'h> {
     /// At once.
     #[default]

@@ -16,6 +16,7 @@ use tsumugi_core::op::{Kind, Op};
 
 /// One request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum GlobalRequest {
     /// Copies blocks.
     Copy(Copy),

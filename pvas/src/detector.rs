@@ -40,6 +40,7 @@ pub struct Detector {
 
 /// How the ranks that are left after a death end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Rest {
     /// The ranks learn of it, and the processes that are still there after this
     /// time are ended.

@@ -77,6 +77,7 @@ pub struct Thresholds {
 
 /// The thresholds that the user set by hand: they hold at every distance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ByHand {
     /// [`Thresholds::inline_max`].
     pub inline_max: Option<u64>,

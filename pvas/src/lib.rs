@@ -28,7 +28,7 @@
 //! use tsumugi_pvas::{Member, SpaceConfig};
 //!
 //! // Two ranks that are threads of this process. Rank 1 shows a word to rank 0.
-//! let config = SpaceConfig { heap_bytes: 64 << 20, stack_bytes: 16 << 20, ..SpaceConfig::default() };
+//! let config = SpaceConfig::default().heap_bytes(64 << 20).stack_bytes(16 << 20);
 //! let members = Member::threads(2, &config)?;
 //! let memory = members[1].exposed().allocate_zeroed(Layout::new::<u64>()).unwrap();
 //! // SAFETY: fresh exposed memory of the rank, which is not freed.

@@ -31,6 +31,7 @@ pub enum PopulateMethod {
 
 /// The amount that was populated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Populated {
     /// The number of bytes.
     pub bytes: u64,

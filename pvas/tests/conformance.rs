@@ -20,12 +20,10 @@ impl Fixture for Threads {
     type Memory = Direct;
 
     fn new(ranks: u32) -> Self {
-        let config = SpaceConfig {
-            exposed_bytes: 16 << 20,
-            heap_bytes: 64 << 20,
-            stack_bytes: 16 << 20,
-            ..SpaceConfig::default()
-        };
+        let config = SpaceConfig::default()
+            .exposed_bytes(16 << 20)
+            .heap_bytes(64 << 20)
+            .stack_bytes(16 << 20);
         let members = Member::threads(ranks, &config).unwrap();
         let direct = members.iter().map(Member::direct).collect();
         Self { members, direct }

@@ -10,12 +10,8 @@ use tsumugi_pvas::partition::{COLLECTIVE_KEY, STARTER_KEY, declare_lost};
 use tsumugi_pvas::{Member, SpaceConfig};
 
 fn pair() -> (Member, Member) {
-    let config = SpaceConfig {
-        exposed_bytes: 16 << 20,
-        heap_bytes: 64 << 20,
-        stack_bytes: 16 << 20,
-        ..SpaceConfig::default()
-    };
+    let config =
+        SpaceConfig::default().exposed_bytes(16 << 20).heap_bytes(64 << 20).stack_bytes(16 << 20);
     let mut members = Member::threads(2, &config).unwrap();
     let second = members.pop().unwrap();
     (members.pop().unwrap(), second)

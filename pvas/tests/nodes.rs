@@ -10,12 +10,8 @@ use tsumugi_pvas::{Member, Nodes, SpaceConfig};
 
 /// The three ranks of node 0 among the five of a job, with a gap between them.
 fn members() -> Vec<Member> {
-    let config = SpaceConfig {
-        exposed_bytes: 16 << 20,
-        heap_bytes: 64 << 20,
-        stack_bytes: 16 << 20,
-        ..SpaceConfig::default()
-    };
+    let config =
+        SpaceConfig::default().exposed_bytes(16 << 20).heap_bytes(64 << 20).stack_bytes(16 << 20);
     let nodes = Arc::new(Nodes::new([7, 3, 7, 7, 3]));
     let members = Member::threads(3, &config).unwrap();
     members.into_iter().zip(OWN).map(|(member, rank)| member.among(nodes.clone(), rank)).collect()

@@ -59,6 +59,7 @@ pub(crate) struct Idleness {
 /// (verbs, EFA), a program that guesses a key can write; there the network must
 /// keep other programs out.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct NetworkConfig {
     /// The library for the network.
     pub kind: NetworkKind,

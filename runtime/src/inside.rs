@@ -27,6 +27,7 @@ use tsumugi_ult::inside::{Recording, ReportOn, Trace};
 
 /// The views that are switched on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Inside {
     /// The signal that requests a report.
     pub report: Option<i32>,

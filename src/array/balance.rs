@@ -54,6 +54,7 @@ pub struct Uses<T: Plain> {
 
 /// The use counts of one page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Use {
     /// The page.
     pub page: PageId,

@@ -20,7 +20,8 @@ pub struct InFlight<C: Begin> {
     flight: C::Flight,
 }
 
-/// The state of an operation that has begun.
+/// The state of an operation that has begun. The enum is exhaustive: a caller needs either the
+/// result or the operation.
 #[must_use = "wait for the operation in flight, or drop it on purpose"]
 pub enum Status<C: Begin> {
     /// The operation has ended inside the call.

@@ -1,5 +1,6 @@
 //! The refusal of an operation that found no room.
 
+use crate::Error;
 use std::fmt;
 use tsumugi_core::completion::Why;
 
@@ -25,3 +26,10 @@ impl<T> fmt::Display for Busy<T> {
 }
 
 impl<T> std::error::Error for Busy<T> {}
+
+/// Drops the operation, which a program that goes on takes out of the [`Busy`] before.
+impl<T> From<Busy<T>> for Error {
+    fn from(busy: Busy<T>) -> Self {
+        Self::Busy(busy.why)
+    }
+}

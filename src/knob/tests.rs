@@ -34,7 +34,7 @@ fn every_variable_is_listed() {
 
 #[test]
 fn chosen_values_follow_the_configuration() {
-    let config = Config { workers: Some(3), spin: Some(7), ..Config::default() };
+    let config = Config::default().workers(3).spin(7);
     let knobs = config.knobs(1).unwrap();
     let chosen = |name| {
         let knob = knobs.iter().find(|knob| knob.name == name).unwrap();

@@ -2,6 +2,7 @@
 
 /// An environment variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Knob {
     /// The subject to which it belongs.
     pub group: KnobGroup,

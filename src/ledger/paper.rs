@@ -15,6 +15,7 @@ use tsumugi_runtime::service::{am, messages};
 
 /// One line of the comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Beside {
     /// The name of the part.
     pub name: &'static str,
@@ -50,6 +51,7 @@ impl Ledger {
 
 /// The memory that a rank has when it communicates with others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct InUse {
     /// The way in which it communicates.
     pub name: &'static str,

@@ -19,6 +19,7 @@ use tsumugi_ult::footprint;
 
 /// The tables of one rank.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Ledger {
     /// The tables that a rank has from the start, and those of the global memory,
     /// which exist once it is open.

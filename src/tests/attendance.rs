@@ -117,7 +117,7 @@ fn pairs_of_ults_exchange_messages_beside_sleeping_workers() {
 
 /// Workers that spin for a while before they sleep, on machines with few cores, too.
 fn config(workers: usize) -> Config {
-    Config { spin: Some(50), ..Config::default().workers(workers) }
+    Config::default().workers(workers).spin(50)
 }
 
 /// Waits until the flag is set; false if that does not happen for very long.

@@ -9,7 +9,7 @@ use tsumugi_ult::{Config, Scheduler, StackArea};
 /// begun: the ULT is cut off where it first yields or sleeps.
 pub(crate) fn cut_off(begins: impl FnOnce() + Send + 'static) {
     let stacks = StackArea::map(16 << 20).expect("addresses");
-    let config = Config { workers: 1, main_stack_bytes: 256 << 10, ..Config::new(stacks) };
+    let config = Config::new(stacks).workers(1).main_stack_bytes(256 << 10);
     let mut scheduler = Scheduler::new(config).expect("a scheduler");
     scheduler.start().expect("a thread");
     let begun = Arc::new(AtomicBool::new(false));

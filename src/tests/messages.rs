@@ -102,7 +102,7 @@ fn run(
         |seed| Station { coming: Mutex::new((Vec::new(), Seeded(seed))), handler: OnceLock::new() };
     let ranks = (0..nodes.len() as u64).map(station).collect();
     let network = Arc::new(Network { parcel_bytes_max, nodes: nodes.to_vec(), ranks });
-    let config = Config { messages: Some(design), ..Config::from_env()? };
+    let config = Config::from_env()?.messages(design);
     let other_nodes = |member: &Member| {
         let own = member.rank();
         let of_node = (0..nodes.len()).filter(|rank| nodes[*rank] == nodes[own.0 as usize]);
@@ -139,7 +139,7 @@ fn a_ult_that_is_cut_off_while_it_polls_lets_others_poll() {
         Ok::<_, Error>(())
     };
     for workers in [1, 2] {
-        let config = Config { spin: Some(1 << 28), ..Config::default().workers(workers) };
+        let config = Config::default().workers(workers).spin(1 << 28);
         config.run_ranks(1, cut_off_while_it_polls).unwrap();
     }
 }

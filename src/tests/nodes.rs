@@ -170,16 +170,14 @@ fn run_as(
     let weather = Arc::new(Weather { hub, nodes: nodes.clone() });
     let config = config.choose(nodes.len() as u32);
     let stacks = StackArea::map(256 << 20).expect("address space");
-    let scheduler = Scheduler::new(tsumugi_ult::Config {
-        workers: 1,
-        stack_bytes: config.stack_bytes.max(128 << 10),
-        main_stack_bytes: config.main_stack_bytes,
-        progress: Arc::new(All(nodes.clone())),
-        inline_bytes: usize::MAX,
-        spin: u32::MAX,
-        ..tsumugi_ult::Config::new(stacks)
-    });
-    let scheduler = scheduler.expect("one worker");
+    let config = tsumugi_ult::Config::new(stacks)
+        .workers(1)
+        .stack_bytes(config.stack_bytes.max(128 << 10))
+        .main_stack_bytes(config.main_stack_bytes)
+        .progress(Arc::new(All(nodes.clone())))
+        .inline_bytes(usize::MAX)
+        .spin(u32::MAX);
+    let scheduler = Scheduler::new(config).expect("one worker");
     let (main, spawner) = (Arc::new(main), scheduler.spawner());
     scheduler.run(|| {
         let ranks: Vec<_> = nodes

@@ -175,10 +175,15 @@ impl Parts {
 
     fn array(&mut self, _: &Runtime, way: Use, round: u64) -> Result<(), Error> {
         for index in [0, 63] {
-            way.of(self.array.ops().put(index, round))?;
-            way.of(self.array.ops().get(index))?;
-            way.of(self.array.ops().fetch_add(index, 1))?;
-            way.of(self.array.ops().compare_swap(index, 1, 2))?;
+            let ops = || self.array.ops();
+            way.of(ops().put(index, round))?;
+            way.of(ops().get(index))?;
+            way.of(ops().fetch_add(index, 1))?;
+            way.of(ops().fetch_and(index, 7))?;
+            way.of(ops().fetch_or(index, 8))?;
+            way.of(ops().fetch_xor(index, 9))?;
+            way.of(ops().swap(index, 5))?;
+            way.of(ops().compare_swap(index, 5, 6))?;
         }
         Ok(())
     }
@@ -200,8 +205,15 @@ impl Parts {
         way.of(ops.put(far, round))?;
         way.of(ops.get(far))?;
         way.of(ops.fetch_add(far, 1))?;
-        way.of(ops.compare_swap(far, 1, 2))?;
+        way.of(ops.fetch_and(far, 7))?;
+        way.of(ops.fetch_or(far, 8))?;
+        way.of(ops.fetch_xor(far, 9))?;
+        way.of(ops.swap(far, 5))?;
+        way.of(ops.compare_swap(far, 5, 6))?;
         way.of(ops.add(far, 1))?;
+        way.of(ops.and(far, 7))?;
+        way.of(ops.or(far, 8))?;
+        way.of(ops.xor(far, 9))?;
         way.of(ops.copy(self.near, far, 4))?;
         way.of(ops.request(Change::atomic(Kind::FetchAdd, far.addr(), 2u64)))?;
         Ok(())

@@ -92,14 +92,14 @@ fn main() -> ExitCode {
 fn launch(ranks: &str, role: &str) -> ExitCode {
     let own = std::env::current_exe().expect("a test knows its own path");
     let policy = match role {
-        "readers" => Policy { peers: Peers::Read, populate: Populate::Peers, ..Policy::default() },
+        "readers" => Policy::default().peers(Peers::Read).populate(Populate::Peers),
         _ => Policy::default(),
     };
     let grace = SpaceConfig::from_env().expect("a case gives good variables").grace;
-    let sizes = SpaceConfig { heap_bytes: 1 << 30, stack_bytes: 2 << 30, ..SpaceConfig::default() };
+    let sizes = SpaceConfig::default().heap_bytes(1 << 30).stack_bytes(2 << 30);
     let job = Launch::new(ranks.parse().expect("a number of ranks"))
         .program(own, ["--role", role])
-        .config(SpaceConfig { policy, grace, ..sizes })
+        .config(sizes.policy(policy).grace(grace))
         .forward_signals(true)
         .start()
         .expect("a job that starts");

@@ -265,15 +265,7 @@ fn check(sent: &[Vec<Sent>], own: Rank, mut taken: Vec<Taken>) {
 }
 
 fn fits(source: Source, tags: Tags, from: Rank, tag: u32) -> bool {
-    let of_source = match source {
-        Source::Any => true,
-        Source::Is(rank) => rank == from,
-    };
-    let of_tag = match tags {
-        Tags::Any => true,
-        Tags::Is(wanted) => wanted == tag,
-    };
-    of_source && of_tag
+    [Source::Any, Source::Is(from)].contains(&source) && [Tags::Any, Tags::Is(tag)].contains(&tags)
 }
 
 fn draw_sends(seed: u64, from: Rank, size: u32) -> Vec<Sent> {

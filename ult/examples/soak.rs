@@ -342,8 +342,7 @@ fn main() {
     let seed = arguments.next().map_or(now.as_nanos() as u64, |text| text.parse().expect("a seed"));
     println!("seed {seed}");
     let stacks = StackArea::map(1 << 30).expect("room for stacks");
-    let mut scheduler =
-        Scheduler::new(Config { workers: 2, ..Config::new(stacks) }).expect("starts");
+    let mut scheduler = Scheduler::new(Config::new(stacks).workers(2)).expect("starts");
     scheduler.start().expect("starts");
     let spawner = scheduler.spawner();
     let rounds = Arc::new(AtomicU64::new(0));

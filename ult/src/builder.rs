@@ -21,7 +21,7 @@ use tsumugi_core::wait::Spawn;
 ///
 /// ```
 /// # use tsumugi_ult::{Config, Scheduler, StackArea};
-/// # let config = Config { main_stack_bytes: 256 << 10, ..Config::new(StackArea::map(1 << 20)?) };
+/// # let config = Config::new(StackArea::map(1 << 20)?).main_stack_bytes(256 << 10);
 /// # Scheduler::new(config)?.run(|| {
 /// use tsumugi_ult::Builder;
 ///
@@ -40,6 +40,7 @@ pub struct Builder {
 
 /// Which ULT runs after a spawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Order {
     /// The caller runs on (help-first); the child is the youngest of its worker's
     /// queue.
@@ -369,7 +370,7 @@ where
 ///
 /// ```
 /// # use tsumugi_ult::{Config, Scheduler, StackArea};
-/// # let config = Config { main_stack_bytes: 256 << 10, ..Config::new(StackArea::map(1 << 20)?) };
+/// # let config = Config::new(StackArea::map(1 << 20)?).main_stack_bytes(256 << 10);
 /// # Scheduler::new(config)?.run(|| {
 /// let answer = tsumugi_ult::spawn_future(async { 42 });
 /// assert_eq!(answer.join().unwrap(), 42);

@@ -35,6 +35,7 @@ use tsumugi_core::sync::{AtomicBool, Ordering};
 /// [`spawn`](crate::spawn#suspension): a suspension under a
 /// [`NoSuspend`](crate::NoSuspend), or of a ULT that unwinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SuspensionCheck {
     /// Nothing is checked: the default in builds without debug assertions.
     Off,

@@ -9,6 +9,7 @@ use crate::task::Task;
 
 /// Bytes of a scheduler's tables. No field depends on the number of ranks in a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Footprint {
     /// Once per scheduler.
     pub shared_bytes: usize,

@@ -222,7 +222,7 @@ impl<T> JoinHandle<T> {
     ///
     /// ```
     /// # use tsumugi_ult::{Config, Scheduler, StackArea};
-    /// # let config = Config { main_stack_bytes: 256 << 10, ..Config::new(StackArea::map(1 << 20)?) };
+    /// # let config = Config::new(StackArea::map(1 << 20)?).main_stack_bytes(256 << 10);
     /// # Scheduler::new(config)?.run(|| {
     /// use tsumugi_ult::{Interrupted, Limit, sleep_within, spawn};
     ///
@@ -339,8 +339,8 @@ pub fn is_cancelled() -> bool {
 ///
 /// ```
 /// # use tsumugi_ult::{Config, Scheduler, StackArea};
-/// # let config = Config { main_stack_bytes: 256 << 10, ..Config::new(StackArea::map(1 << 20)?) };
-/// # Scheduler::new(Config { workers: 1, ..config })?.run(|| {
+/// # let config = Config::new(StackArea::map(1 << 20)?).main_stack_bytes(256 << 10);
+/// # Scheduler::new(config.workers(1))?.run(|| {
 /// let child = tsumugi_ult::spawn(|| 1);
 /// assert!(tsumugi_ult::yield_to(&child), "one worker, and nobody stole it");
 /// # });

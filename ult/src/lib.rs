@@ -17,7 +17,7 @@
 //! ```
 //! use tsumugi_ult::{Config, Scheduler, StackArea, spawn, yield_now};
 //!
-//! let config = Config { main_stack_bytes: 256 << 10, ..Config::new(StackArea::map(16 << 20)?) };
+//! let config = Config::new(StackArea::map(16 << 20)?).main_stack_bytes(256 << 10);
 //! let sum = Scheduler::new(config)?.run(|| {
 //!     let ults: Vec<_> = (0..100u64)
 //!         .map(|number| {

@@ -209,7 +209,7 @@ unsafe impl WaitFor for Here {
 /// # use tsumugi_ult::{Config, Scheduler, StackArea};
 /// use std::time::{Duration, Instant};
 ///
-/// # let config = Config { main_stack_bytes: 256 << 10, ..Config::new(StackArea::map(1 << 20)?) };
+/// # let config = Config::new(StackArea::map(1 << 20)?).main_stack_bytes(256 << 10);
 /// Scheduler::new(config)?.run(|| {
 ///     let start = Instant::now();
 ///     tsumugi_ult::sleep(Duration::from_millis(2));

@@ -25,7 +25,7 @@ use core::panic::{Location, RefUnwindSafe, UnwindSafe};
 ///
 /// ```
 /// # use tsumugi_ult::{Config, Scheduler, StackArea};
-/// # let config = Config { main_stack_bytes: 256 << 10, ..Config::new(StackArea::map(1 << 20)?) };
+/// # let config = Config::new(StackArea::map(1 << 20)?).main_stack_bytes(256 << 10);
 /// # Scheduler::new(config)?.run(|| {
 /// use std::sync::Mutex;
 /// use tsumugi_ult::NoSuspend;

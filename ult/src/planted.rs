@@ -34,6 +34,7 @@ tsumugi_conformance::planted! {
 fn scheduler() -> Scheduler {
     let (stack_bytes, main_stack_bytes) = (64 << 10, 256 << 10);
     let area = StackArea::map(StackArea::bytes_for(8, stack_bytes, main_stack_bytes)).unwrap();
-    let config = Config { workers: 1, stack_bytes, main_stack_bytes, ..Config::new(area) };
+    let config =
+        Config::new(area).workers(1).stack_bytes(stack_bytes).main_stack_bytes(main_stack_bytes);
     Scheduler::new(config).unwrap()
 }

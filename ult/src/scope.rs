@@ -102,7 +102,7 @@ unsafe impl Send for MemberList {}
 ///
 /// ```
 /// # use tsumugi_ult::{Config, Scheduler, StackArea};
-/// # let config = Config { main_stack_bytes: 256 << 10, ..Config::new(StackArea::map(1 << 20)?) };
+/// # let config = Config::new(StackArea::map(1 << 20)?).main_stack_bytes(256 << 10);
 /// # Scheduler::new(config)?.run(|| {
 /// let mut halves = [1, 2, 3, 4];
 /// let (left, right) = halves.split_at_mut(2);

@@ -7,7 +7,7 @@ use common::{config, scheduler};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
-use tsumugi_ult::{Builder, Config, JoinHandle, Order, Scheduler, spawn, yield_now, yield_to};
+use tsumugi_ult::{Builder, JoinHandle, Order, Scheduler, spawn, yield_now, yield_to};
 
 /// Some dozens of fair turns of each kind.
 const ROUNDS: usize = 4_000;
@@ -29,7 +29,7 @@ fn compute_until(count: &AtomicUsize, reached: usize) {
 /// Runs `f` on two workers that search for long when idle, and then on two that sleep at once.
 fn on_two_workers(f: impl Fn() + Clone + Send) {
     scheduler(2, 8).run(f.clone());
-    Scheduler::new(Config { spin: 0, ..config(2, 8) }).unwrap().run(f);
+    Scheduler::new(config(2, 8).spin(0)).unwrap().run(f);
 }
 
 /// A test that takes longer hangs.

@@ -106,7 +106,7 @@ fn a_dump_distinguishes_running_waiting_and_ended_ults() {
 #[test]
 fn no_handle_keeps_or_needs_an_ended_scheduler() {
     let progress = Arc::new(tsumugi_ult::NoProgress);
-    let config = Config { progress: progress.clone(), ..config(1, 8) };
+    let config = config(1, 8).progress(progress.clone());
     let mut scheduler = Scheduler::new(config).unwrap();
     scheduler.start().unwrap();
     let spawner = scheduler.spawner();

@@ -20,7 +20,7 @@ use tsumugi_ult::{
 fn each_way(workers: usize, main: impl Fn(Spawner) + Send + Copy) {
     for inline_bytes in [0, usize::MAX] {
         let config = config(workers, 64);
-        let scheduler = Scheduler::new(tsumugi_ult::Config { inline_bytes, ..config }).unwrap();
+        let scheduler = Scheduler::new(config.inline_bytes(inline_bytes)).unwrap();
         let spawner = scheduler.spawner();
         scheduler.run(move || main(spawner));
     }
@@ -98,7 +98,7 @@ const PROMISED: usize = 32 << 10;
 #[cfg_attr(tsumugi_asan, ignore = "frames are larger")]
 fn a_child_finds_the_promised_stack() {
     for workers in [1, 2] {
-        let config = tsumugi_ult::Config { inline_bytes: PROMISED, ..config(workers, 64) };
+        let config = config(workers, 64).inline_bytes(PROMISED);
         let (inside, elsewhere) = Scheduler::new(config).unwrap().run(|| chain(40, 0));
         // Another worker may take each child.
         assert!(inside > 0 || workers > 1, "all {elsewhere} children on stacks of their own");
@@ -239,7 +239,7 @@ fn a_child_that_sleeps_is_woken_as_itself() {
 
 #[test]
 fn a_dump_shows_a_joiner_that_waits_for_a_child_which_left_its_place() {
-    let config = tsumugi_ult::Config { inline_bytes: usize::MAX, ..config(1, 8) };
+    let config = config(1, 8).inline_bytes(usize::MAX);
     let scheduler = Scheduler::new(config).unwrap();
     let spawner = scheduler.spawner();
     scheduler.run(move || {

@@ -166,7 +166,7 @@ impl Progress for Panics {
 #[test]
 fn a_worker_that_panics_outside_of_any_ult_ends_the_process() {
     if child().is_some() {
-        let config = Config { progress: Arc::new(Panics), ..common::config(1, 4) };
+        let config = common::config(1, 4).progress(Arc::new(Panics));
         Scheduler::new(config).unwrap().run(|| ());
         return;
     }
@@ -208,8 +208,10 @@ fn programs_start_from_a_ult_on_shared_stacks() {
     };
     // SAFETY: mapped above; unmapped after the scheduler ended.
     let stacks = unsafe { StackArea::from_raw(NonNull::new(base.cast()).unwrap(), bytes) };
-    let config =
-        Config { workers: 2, stack_bytes, main_stack_bytes, ..Config::new(stacks.unwrap()) };
+    let config = Config::new(stacks.unwrap())
+        .workers(2)
+        .stack_bytes(stack_bytes)
+        .main_stack_bytes(main_stack_bytes);
     Scheduler::new(config).unwrap().run(|| {
         let ult = spawn(|| {
             for _ in 0..10 {

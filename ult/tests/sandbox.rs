@@ -31,7 +31,7 @@ fn a_scheduler_runs_where_madvise_dontfork_is_refused() {
         let sandbox = thread::spawn(move || {
             refuse_advice(libc::MADV_DONTFORK, errno);
             let area = StackArea::map(16 << 20).unwrap();
-            let config = Config { workers: 2, main_stack_bytes: 1 << 20, ..Config::new(area) };
+            let config = Config::new(area).workers(2).main_stack_bytes(1 << 20);
             let scheduler = Scheduler::new(config).unwrap();
             let spawner = scheduler.spawner();
             scheduler.run(|| {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tsumugi_ult::sync::Mutex;
 use tsumugi_ult::{
-    Builder, Config, NoSuspend, Order, Scheduler, Spawner, SuspensionCheck, UltState, callback,
+    Builder, NoSuspend, Order, Scheduler, Spawner, SuspensionCheck, UltState, callback,
     on_os_stack, park, park_timeout, sleep, spawn, unparker, with_thread_local, yield_now,
     yield_to,
 };
@@ -18,7 +18,7 @@ use tsumugi_ult::{
 /// Runs `main` on one worker and on two, under a check.
 fn checked(check: SuspensionCheck, main: impl Fn(&Spawner) + Send + Sync) {
     for workers in [1, 2] {
-        let config = Config { suspension_check: check, ..config(workers, 32) };
+        let config = config(workers, 32).suspension_check(check);
         let scheduler = Scheduler::new(config).unwrap();
         let spawner = scheduler.spawner();
         scheduler.run(|| main(&spawner));

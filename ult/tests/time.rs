@@ -195,8 +195,7 @@ impl Progress for Watch {
 #[test]
 fn pending_timers_are_seen_and_cost_no_wake_ups() {
     let watch = Arc::new(Watch { pending: AtomicUsize::new(0), changes: AtomicUsize::new(0) });
-    let mut scheduler =
-        Scheduler::new(tsumugi_ult::Config { progress: watch.clone(), ..config(2, 8) }).unwrap();
+    let mut scheduler = Scheduler::new(config(2, 8).progress(watch.clone())).unwrap();
     scheduler.start().unwrap();
     let spawner = scheduler.spawner();
     let hours = || Limit::after(Duration::from_secs(3600));

@@ -91,7 +91,7 @@ pub fn batch(row: &str, tree: Node) -> Option<f64> {
 /// ULT's first instruction. A batch is one wake.
 fn wake_sleeping(inbox: &Inbox) {
     let stacks = StackArea::map(StackArea::bytes_for(16, 64 << 10, 8 << 20));
-    let config = Config { workers: 1, ..Config::new(stacks.expect("a few addresses")) };
+    let config = Config::new(stacks.expect("a few addresses")).workers(1);
     let mut scheduler = Scheduler::new(config).expect("a scheduler starts");
     Apart::new().on_second(|| scheduler.start().expect("a thread for its worker"));
     let spawner = scheduler.spawner();
@@ -117,13 +117,11 @@ fn wake_sleeping(inbox: &Inbox) {
 fn asleep(inbox: &Inbox) {
     let ults = inbox.sleepers();
     let stacks = StackArea::map(StackArea::bytes_for(ults, STACK_BYTES, 1 << 20));
-    let config = Config {
-        workers: 1,
-        stack_bytes: STACK_BYTES,
-        main_stack_bytes: 1 << 20,
-        guards: Guards::Canaries,
-        ..Config::new(stacks.expect("addresses for the stacks"))
-    };
+    let config = Config::new(stacks.expect("addresses for the stacks"))
+        .workers(1)
+        .stack_bytes(STACK_BYTES)
+        .main_stack_bytes(1 << 20)
+        .guards(Guards::Canaries);
     let scheduler = Scheduler::new(config).expect("a scheduler starts");
     scheduler.run(|| {
         while inbox.next() {

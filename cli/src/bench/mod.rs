@@ -32,7 +32,6 @@ use self::catalogue::chosen;
 use crate::args::{self, BenchFigure, CompareArgs, Compared};
 use crate::failure::Failure;
 use crate::job;
-use tsumugi::Config;
 use tsumugi::config::Bind;
 use tsumugi_bench_ult::System;
 
@@ -87,7 +86,7 @@ fn one_sided(measure: &args::MeasureArgs) -> Result<String, Failure> {
     }
     // One worker, and unbound: the measured threads bind themselves to the CPUs that
     // they need.
-    let config = Config { bind: Some(Bind::None), ..job::config(Some(1))? };
+    let config = job::config(Some(1))?.bind(Bind::None);
     let rows = config.run(|rt| rma::rank(rt, &names, measure))?;
     if rows.is_empty() {
         return Ok(String::new());
@@ -103,7 +102,7 @@ fn between_nodes(measure: &args::MeasureArgs) -> Result<String, Failure> {
     if !job::is_rank() {
         return Err(Failure::Usage(far::USAGE.to_owned()));
     }
-    let config = Config { bind: Some(Bind::None), ..job::config(Some(1))? };
+    let config = job::config(Some(1))?.bind(Bind::None);
     config.run(|rt| far::rank(rt, &names, measure))?;
     Ok(String::new())
 }
@@ -113,7 +112,7 @@ fn pages(measure: &args::MeasureArgs) -> Result<String, Failure> {
     if !job::is_rank() {
         return job::run_self(gas::ranks(&names));
     }
-    let config = Config { bind: Some(Bind::None), ..job::config(Some(1))? };
+    let config = job::config(Some(1))?.bind(Bind::None);
     let rows = config.run(|rt| gas::rank(rt, &names, measure))?;
     if rows.is_empty() {
         return Ok(String::new());

@@ -1,5 +1,7 @@
-//! Line plots with confidence intervals, as SVG.
+//! Line plots with confidence intervals, as SVG. The names of the lines stand beside the figure,
+//! so that they hide no line.
 
+use plotters::coord::Shift;
 use plotters::coord::ranged1d::ValueFormatter;
 use plotters::prelude::*;
 use std::error::Error;
@@ -17,10 +19,10 @@ pub struct Plot {
     pub series: Vec<Series>,
 }
 
-/// The quantity along an axis.
+/// The quantity along an axis. A logarithmic axis of bytes has powers of two, with their units.
 #[derive(Clone, Debug)]
 pub struct Axis {
-    /// The name, with the unit.
+    /// The name, with the unit; that of an axis of bytes begins with `bytes`.
     pub name: String,
     /// Whether the scale is logarithmic; otherwise it begins at zero.
     pub is_log: bool,
@@ -57,21 +59,28 @@ impl Plot {
     pub fn svg(&self) -> Result<String, Box<dyn Error>> {
         let mut text = String::new();
         {
-            let area = SVGBackend::with_string(&mut text, SIZE).into_drawing_area();
-            area.fill(&WHITE)?;
+            let letters = self.series.iter().map(|series| series.name.chars().count()).max();
+            let names = NAME_AT + LETTER * letters.unwrap_or(0) as u32;
+            let whole = SVGBackend::with_string(&mut text, (SIZE.0 + names, SIZE.1));
+            let whole = whole.into_drawing_area();
+            whole.fill(&WHITE)?;
+            let (area, beside) = whole.split_horizontally(SIZE.0);
+            self.draw_names(&beside)?;
             let x = bounds_of(&self.x, self.bounds(|point| (point.x, point.x)));
             let y = bounds_of(&self.y, self.bounds(|point| (point.low, point.high)));
             let mut builder = ChartBuilder::on(&area);
-            builder.caption(&self.title, (FONT, 20)).margin(12);
+            // Half of the last label is on the right of the axis.
+            builder.caption(&self.title, (FONT, 20)).margin(12).margin_right(32);
             builder.x_label_area_size(44).y_label_area_size(64);
-            let (x_log, y_log) = ((x.0..x.1).log_scale(), (y.0..y.1).log_scale());
+            let x_log = (x.0..x.1).log_scale().base(self.x.base());
+            let y_log = (y.0..y.1).log_scale().base(self.y.base());
             match (self.x.is_log, self.y.is_log) {
                 (true, true) => self.draw(builder.build_cartesian_2d(x_log, y_log)?)?,
                 (true, false) => self.draw(builder.build_cartesian_2d(x_log, y.0..y.1)?)?,
                 (false, true) => self.draw(builder.build_cartesian_2d(x.0..x.1, y_log)?)?,
                 (false, false) => self.draw(builder.build_cartesian_2d(x.0..x.1, y.0..y.1)?)?,
             }
-            area.present()?;
+            whole.present()?;
         }
         Ok(text)
     }
@@ -93,44 +102,85 @@ impl Plot {
         X: Ranged<ValueType = f64> + ValueFormatter<f64>,
         Y: Ranged<ValueType = f64> + ValueFormatter<f64>,
     {
-        let number = |value: &f64| format!("{value}");
+        let (x, y) = (|value: &f64| self.x.label(*value), |value: &f64| self.y.label(*value));
         chart
             .configure_mesh()
             .x_desc(&self.x.name)
             .y_desc(&self.y.name)
             .label_style((FONT, 13))
-            .x_label_formatter(&number)
+            .x_label_formatter(&x)
+            .y_label_formatter(&y)
             .light_line_style(WHITE)
             .draw()?;
         for (index, series) in self.series.iter().enumerate() {
-            let colour = Palette99::pick(index).to_rgba();
+            let colour = colour_of(index);
             let points = series.points.iter().map(|point| (point.x, point.y));
             let is_scattered = series.points.len() > LINE_POINTS_MAX;
-            let drawn = if is_scattered {
-                let dot = |point| Circle::new(point, 1, colour.filled());
-                chart.draw_series(points.map(dot))?
-            } else {
-                chart.draw_series(LineSeries::new(points, colour.stroke_width(2)).point_size(3))?
-            };
-            drawn
-                .label(&series.name)
-                .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], colour));
             if is_scattered {
+                let dot = |point| Circle::new(point, 1, colour.filled());
+                chart.draw_series(points.map(dot))?;
                 continue;
             }
+            chart.draw_series(LineSeries::new(points, colour.stroke_width(2)).point_size(3))?;
             let interval = |point: &Point| {
                 ErrorBar::new_vertical(point.x, point.low, point.y, point.high, colour, 6)
             };
             chart.draw_series(series.points.iter().map(interval))?;
         }
-        chart
-            .configure_series_labels()
-            .background_style(WHITE)
-            .label_font((FONT, 13))
-            .position(SeriesLabelPosition::UpperLeft)
-            .draw()?;
         Ok(())
     }
+
+    fn draw_names(
+        &self,
+        beside: &DrawingArea<SVGBackend<'_>, Shift>,
+    ) -> Result<(), Box<dyn Error>> {
+        for (index, series) in self.series.iter().enumerate() {
+            let y = 48 + 20 * index as i32;
+            let line = [(0, y), (NAME_AT as i32 - 12, y)];
+            beside.draw(&PathElement::new(line, colour_of(index).stroke_width(3)))?;
+            beside.draw(&Text::new(
+                series.name.as_str(),
+                (NAME_AT as i32 - 6, y - 7),
+                (FONT, 13),
+            ))?;
+        }
+        Ok(())
+    }
+}
+
+impl Axis {
+    fn is_bytes(&self) -> bool {
+        self.name.starts_with("bytes")
+    }
+
+    fn base(&self) -> f64 {
+        if self.is_bytes() { 2.0 } else { 10.0 }
+    }
+
+    fn label(&self, value: f64) -> String {
+        let units = [(1_u64 << 30, " GiB"), (1 << 20, " MiB"), (1 << 10, " KiB")];
+        let unit = units.into_iter().find(|(unit, _)| self.is_bytes() && value >= *unit as f64);
+        let (unit, name) = unit.unwrap_or((1, ""));
+        format!("{}{name}", value / unit as f64)
+    }
+}
+
+/// Colours that are dark enough for a thin line.
+fn colour_of(index: usize) -> RGBColor {
+    const COLOURS: [(u8, u8, u8); 10] = [
+        (0, 114, 178),
+        (213, 94, 0),
+        (0, 158, 115),
+        (148, 50, 140),
+        (0, 0, 0),
+        (200, 140, 0),
+        (70, 160, 220),
+        (140, 86, 75),
+        (110, 110, 110),
+        (120, 130, 20),
+    ];
+    let (red, green, blue) = COLOURS[index % COLOURS.len()];
+    RGBColor(red, green, blue)
 }
 
 /// The range of an axis: from zero, unless the axis is logarithmic.
@@ -140,7 +190,11 @@ fn bounds_of(axis: &Axis, (low, high): (f64, f64)) -> (f64, f64) {
 
 /// A series of more points has no dots.
 const LINE_POINTS_MAX: usize = 100;
+/// Without the names.
 const SIZE: (u32, u32) = (720, 480);
+/// Where names begin, behind a piece of their lines, and about how wide a letter is.
+const NAME_AT: u32 = 40;
+const LETTER: u32 = 8;
 const FONT: &str = "sans-serif";
 const MARGIN: f64 = 1.1;
 
@@ -170,6 +224,19 @@ mod tests {
                 assert!(svg.contains(word), "{word}");
             }
         }
+    }
+
+    #[test]
+    fn bytes_have_units() {
+        let svg = plot([true, false], 5000).svg().unwrap();
+        assert!(svg.contains("KiB") && !svg.contains("1024"), "{svg}");
+        let axis = Axis { name: "bytes of a page".to_owned(), is_log: true };
+        assert_eq!(
+            [64.0, 2048.0, 4194304.0].map(|value| axis.label(value)),
+            ["64", "2 KiB", "4 MiB"]
+        );
+        let axis = Axis { name: "nanoseconds".to_owned(), is_log: true };
+        assert_eq!(axis.label(2e6), "2000000");
     }
 
     #[test]

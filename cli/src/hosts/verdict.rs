@@ -55,9 +55,7 @@ impl Cause {
     /// The exit code of the command.
     pub fn code(&self) -> i32 {
         match *self {
-            Self::Rank(failure) => {
-                JobOutcome { failure: Some(failure), ..JobOutcome::default() }.code()
-            }
+            Self::Rank(failure) => JobOutcome::from(failure).code(),
             Self::Host { code, .. } => code,
         }
     }

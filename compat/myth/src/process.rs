@@ -246,14 +246,12 @@ fn enter(attr: &myth_globalattr_t) -> Option<Entered> {
     // Address space is not memory, but a system may limit it.
     let area = AREAS.iter().find_map(|bytes| StackArea::map(*bytes).ok())?;
     let page = 4096;
-    let config = Config {
-        workers: workers(attr),
-        stack_bytes: attr.stacksize.max(16 << 10).next_multiple_of(page),
-        main_stack_bytes: HUB_BYTES,
-        spin: SPIN,
-        progress: Arc::new(Binding::of_environment(attr.bind_workers != 0)),
-        ..Config::new(area)
-    };
+    let config = Config::new(area)
+        .workers(workers(attr))
+        .stack_bytes(attr.stacksize.max(16 << 10).next_multiple_of(page))
+        .main_stack_bytes(HUB_BYTES)
+        .spin(SPIN)
+        .progress(Arc::new(Binding::of_environment(attr.bind_workers != 0)));
     Scheduler::new(config).ok()?.enter().ok()
 }
 

@@ -6,7 +6,7 @@ use core::marker::PhantomData;
 
 /// The agent that carries out the atomics on a region's words: the CPU or the
 /// device. A region has exactly one agent, because updates of one word by both would
-/// get lost.
+/// get lost. The enum is exhaustive: a backend decides for each agent who does an atomic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Agent {

@@ -3,6 +3,7 @@
 /// The path that a message took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
+#[non_exhaustive]
 pub enum MessagePath {
     /// Inside its packet.
     Inline,

@@ -91,6 +91,7 @@ impl MessageShape {
 
 /// How the sender finds the receiver's buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum MatchingDesign {
     /// The sender does not find it: small messages are copied twice, large ones
     /// fetched.

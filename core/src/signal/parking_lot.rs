@@ -10,6 +10,7 @@ use core::time::Duration;
 
 /// The condition for which a waiter waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Until {
     /// The word equals this value.
     Equal(u64),

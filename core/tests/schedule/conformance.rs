@@ -90,6 +90,31 @@ fn every_algorithm_gives_the_result_of_a_serial_one() {
     }
 }
 
+/// Of the algorithms for short values: on its longest way a value takes at most two messages
+/// more than the logarithm.
+#[test]
+fn short_values_go_by_few_messages_one_after_the_other() {
+    let is_short = |kind: &Kind| {
+        !matches!(
+            kind,
+            Kind::Broadcast(BroadcastDesign::Chain(_) | BroadcastDesign::Spread)
+                | Kind::Allreduce(AllreduceDesign::Halving | AllreduceDesign::Ring)
+                | Kind::Allgather(AllgatherDesign::Ring)
+                | Kind::Alltoall { short: false }
+                | Kind::ReduceScatter { halve: false }
+        )
+    };
+    for size in sizes().chain([1000]) {
+        let most = size.next_power_of_two().ilog2() + 2;
+        for (kind, commutes) in kinds(size).into_iter().filter(|(kind, _)| is_short(kind)) {
+            let case = Case::new(kind, size, size / 2, 1, commutes);
+            let weather = Weather { eager_max: usize::MAX, ..calm(size.into()) };
+            let (_, depth) = Network::new(&case, weather).run_counting();
+            assert!(depth <= most, "{depth} messages one after the other in {case:?}");
+        }
+    }
+}
+
 #[test]
 fn blocks_may_have_any_lengths() {
     for size in sizes() {

@@ -47,12 +47,16 @@ struct Node<'c> {
     sending: Vec<u32>,
     /// The ranks that have sent to this one.
     sources: Vec<u32>,
+    /// The longest chain of messages, each sent after the one before had come, that has come here.
+    depth: u32,
 }
 
 struct Message {
     bytes: Vec<u8>,
     /// The send ends when the receiver takes the message.
     is_held: bool,
+    /// The length of its chain of messages.
+    depth: u32,
 }
 
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
@@ -96,6 +100,7 @@ impl<'c> Network<'c> {
                 receiving: Vec::new(),
                 sending: Vec::new(),
                 sources: Vec::new(),
+                depth: 0,
             });
         }
         let draws = Seeded(weather.seed);
@@ -129,7 +134,12 @@ impl<'c> Network<'c> {
 
     /// Runs until nothing is left to happen, and returns how each rank has ended: `None`
     /// for those that died, and for those that wait for ever.
-    pub fn run(mut self) -> Vec<(bool, Option<Outcome>)> {
+    pub fn run(self) -> Vec<(bool, Option<Outcome>)> {
+        self.run_counting().0
+    }
+
+    /// The same, with the longest chain of messages.
+    pub fn run_counting(mut self) -> (Vec<(bool, Option<Outcome>)>, u32) {
         while let Some(Reverse((time, _, event))) = self.events.pop() {
             self.now = time;
             match event {
@@ -144,7 +154,9 @@ impl<'c> Network<'c> {
                 Event::Learn(rank, dead) => self.learn(rank, dead),
             }
         }
-        self.nodes.into_iter().map(|node| (node.is_dead, node.outcome)).collect()
+        let depth = self.nodes.iter().map(|node| node.depth).max().unwrap_or(0);
+        let ends = self.nodes.into_iter().map(|node| (node.is_dead, node.outcome)).collect();
+        (ends, depth)
     }
 
     fn drive(&mut self, rank: u32) {
@@ -197,6 +209,7 @@ impl<'c> Network<'c> {
     fn send(&mut self, from: u32, to: u32, span: BufferSpan) {
         let bytes = self.nodes[from as usize].bytes(span).to_vec();
         let is_held = bytes.len() > self.weather.eager_max;
+        let depth = self.nodes[from as usize].depth + 1;
         let at = self.now + 1 + self.draws.below(self.weather.delay_max);
         let lane = self.lanes.entry((from, to)).or_insert_with(|| {
             self.nodes[to as usize].sources.push(from);
@@ -204,7 +217,7 @@ impl<'c> Network<'c> {
         });
         let at = at.max(lane.2);
         lane.2 = at;
-        lane.0.push_back(Message { bytes, is_held });
+        lane.0.push_back(Message { bytes, is_held, depth });
         if is_held {
             self.nodes[from as usize].sending.push(to);
         } else {
@@ -238,6 +251,7 @@ impl<'c> Network<'c> {
                 let (_, into) = node.receiving.remove(index);
                 assert_eq!(into.len, message.bytes.len(), "{from} to {to} in {:?}", self.case);
                 node.write(into, &message.bytes);
+                node.depth = node.depth.max(message.depth);
                 node.machine.handle_ended();
             }
             let sender = &mut self.nodes[from as usize];

@@ -14,7 +14,7 @@ pub struct Element {
     pub bytes: u64,
 }
 
-/// Bytes to store or to search for.
+/// Bytes to store or to search for. The enum is exhaustive: memory is local or global.
 #[derive(Clone, Copy, Debug)]
 pub enum Data<'a> {
     /// The bytes are in the caller's memory.

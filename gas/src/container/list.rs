@@ -31,7 +31,7 @@ pub struct List {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cursor(GlobalAddr);
 
-/// An end of a list.
+/// An end of a list. The enum is exhaustive: a list has two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ListEnd {
     /// The first element.

@@ -2,6 +2,7 @@
 
 /// Which claims wait for which.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum LockKind {
     /// Each claim waits for all others, first come, first served.
     Mutex,
@@ -17,7 +18,7 @@ pub enum LockKind {
     Writers,
 }
 
-/// How a claim uses the lock.
+/// How a claim uses the lock. The enum is exhaustive: together with others or alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LockMode {
     /// Together with other claims that share the lock.

@@ -7,6 +7,7 @@ use tsumugi_core::mem::Rank;
 
 /// How pages are distributed to ranks at first.
 #[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
 pub enum Distribution {
     /// Contiguous runs of pages: rank 0 has the first run.
     #[default]

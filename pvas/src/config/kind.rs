@@ -4,6 +4,7 @@ use tsumugi_core::quantity::{self, Size};
 
 /// What the value of a variable is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ValueKind {
     /// A number: decimal, or hexadecimal after `0x`.
     Number,

@@ -15,6 +15,7 @@ use std::time::Duration;
 /// The options of a rank's partition. Sizes are virtual: a page costs memory only
 /// after its first touch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SpaceConfig {
     /// Where rank 0's partition starts; a multiple of 2 MiB. `None`: the default
     /// place, or any free place if no peer has to use the same one.
@@ -33,6 +34,16 @@ pub struct SpaceConfig {
     /// follows 700 ms later. In this time the other ranks can react to the death,
     /// for instance save their work.
     pub grace: Duration,
+}
+
+tsumugi_core::setters! { SpaceConfig:
+    base: usize, "where rank 0's partition starts";
+    starter_bytes: usize, "the memory that every rank can reach as soon as all have started";
+    exposed_bytes: usize, "the memory for arrays that peers reach";
+    heap_bytes: usize, "the heap for buffers and tables";
+    stack_bytes: usize, "the memory for the stacks of ULTs";
+    policy: Policy, "when pages are allocated, and which ranks may write to them";
+    grace: Duration, "the time from a rank's death until the other ranks get SIGTERM";
 }
 
 impl SpaceConfig {

@@ -45,6 +45,7 @@ pub enum Peers {
 /// The part of a [`SpaceConfig`](super::SpaceConfig), beside the sizes, that must be the same
 /// on every rank of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Policy {
     /// When pages are allocated.
     pub populate: Populate,
@@ -52,6 +53,12 @@ pub struct Policy {
     pub huge_pages: HugePages,
     /// What a rank may do to its peers' partitions.
     pub peers: Peers,
+}
+
+tsumugi_core::setters! { Policy:
+    populate: Populate, "when pages are allocated";
+    huge_pages: HugePages, "the pages of 2 MiB";
+    peers: Peers, "what a rank may do to its peers' partitions";
 }
 
 impl Policy {

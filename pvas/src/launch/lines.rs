@@ -17,7 +17,7 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use tsumugi_core::mem::Rank;
 
-/// The stream that output goes to.
+/// The stream that output goes to. The enum is exhaustive: a process has two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stream {
     /// Standard output.

@@ -6,6 +6,7 @@ use tsumugi_core::mem::Rank;
 
 /// How a job ended; the default is without a failure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct JobOutcome {
     /// The first failure, if there was one.
     pub failure: Option<RankFailure>,
@@ -26,7 +27,8 @@ pub struct RankFailure {
     pub end: RankEnd,
 }
 
-/// How a process ended that should not have ended so.
+/// How a process ended that should not have ended so. The enum is exhaustive: a launcher
+/// that passes it on to other hosts must know each end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RankEnd {
     /// With an exit code other than 0; a panic is 101.
@@ -41,6 +43,12 @@ pub enum RankEnd {
     },
     /// With exit code 0, but before the rank reported that it is done.
     Early,
+}
+
+impl From<RankFailure> for JobOutcome {
+    fn from(failure: RankFailure) -> Self {
+        Self { failure: Some(failure), ..Self::default() }
+    }
 }
 
 impl JobOutcome {

@@ -1,11 +1,11 @@
 //! From each error of these crates to the one of all.
 
 use super::{ArrayError, Error, MessageError, NoNetwork, WindowError};
-use tsumugi_backends::boot::ChooseError;
+use tsumugi_backends::boot::{CardError, ChooseError, EnvError};
 use tsumugi_core::am::{CallError, SendError};
 use tsumugi_core::boot::BootError;
 use tsumugi_core::coll::CollError;
-use tsumugi_core::completion::Busy;
+use tsumugi_core::completion::{Busy, Overdue};
 use tsumugi_core::mem::{AddrError, RegisterError};
 use tsumugi_core::wait::Interrupted;
 use tsumugi_gas::address::{GlobalAddr, LeavesRegion, SplitError};
@@ -15,12 +15,15 @@ use tsumugi_gas::lock::{AccessRefused, TreeError};
 use tsumugi_gas::order::Full;
 use tsumugi_gas::page::ShapeError as PagesError;
 use tsumugi_gas::table::NameError;
+use tsumugi_pvas::cma::CmaError;
 use tsumugi_pvas::config::ConfigError;
-use tsumugi_pvas::partition::ShapeError;
-use tsumugi_pvas::{AttachError, LaunchError, SpaceError};
+use tsumugi_pvas::heap::HeapError as PartitionHeapError;
+use tsumugi_pvas::partition::{HeaderError, ShapeError};
+use tsumugi_pvas::system::OldSystem;
+use tsumugi_pvas::{AttachError, LaunchError, MeetError, SpaceError};
 use tsumugi_ult::sync::channel::{RecvError, RecvWithinError, TryRecvError};
 use tsumugi_ult::sync::channel::{SendError as ChannelSendError, SendWithinError, TrySendError};
-use tsumugi_ult::{Crowded, JoinError, SpawnError, StackError, StartError};
+use tsumugi_ult::{Cancelled, Crowded, JoinError, SpawnError, StackError, StartError};
 
 /// The variants that are one error each. That error becomes the variant; the conversions to
 /// those after the semicolon are below.
@@ -97,9 +100,14 @@ macro_rules! other {
 
 other!(
     AccessRefused,
+    Cancelled,
+    CardError,
+    CmaError,
     Crowded,
+    HeaderError,
     LeavesRegion,
     PagesError,
+    PartitionHeapError,
     RecvError,
     RecvWithinError,
     SplitError,
@@ -143,6 +151,24 @@ impl From<WindowError> for Error {
     }
 }
 
+impl From<MeetError> for Error {
+    fn from(error: MeetError) -> Self {
+        Self::Attach(AttachError::Meet(error))
+    }
+}
+
+impl From<EnvError> for Error {
+    fn from(error: EnvError) -> Self {
+        Self::Choose(error.into())
+    }
+}
+
+impl From<OldSystem> for Error {
+    fn from(error: OldSystem) -> Self {
+        Self::Space(SpaceError::OldSystem(error))
+    }
+}
+
 impl From<ShapeError> for Error {
     fn from(error: ShapeError) -> Self {
         Self::Space(SpaceError::Shape(error))
@@ -159,6 +185,13 @@ impl From<StackError> for Error {
 impl<B> From<Busy<B>> for Error {
     fn from(busy: Busy<B>) -> Self {
         Self::Busy(busy.why)
+    }
+}
+
+/// Drops the handle of the operation, which then goes on.
+impl<T> From<Overdue<T>> for Error {
+    fn from(overdue: Overdue<T>) -> Self {
+        Self::Interrupted(overdue.why)
     }
 }
 

@@ -41,8 +41,7 @@ impl std::error::Error for Outer {
 /// A panic, as `join` returns it.
 fn joined() -> tsumugi_ult::JoinError {
     let area = StackArea::map(4 << 20).unwrap();
-    let config =
-        tsumugi_ult::Config { main_stack_bytes: 256 << 10, ..tsumugi_ult::Config::new(area) };
+    let config = tsumugi_ult::Config::new(area).main_stack_bytes(256 << 10);
     let silent = || std::panic::resume_unwind(Box::new("no paper"));
     Scheduler::new(config).unwrap().run(|| spawn(move || -> () { silent() }).join().unwrap_err())
 }
@@ -148,6 +147,46 @@ fn another_error_can_be_had_back() {
         panic!("no variant of its own")
     };
     assert!(error.is::<ChannelSendError<()>>());
+}
+
+#[test]
+fn each_error_that_a_program_may_get_becomes_one_of_all() {
+    use tsumugi_core::completion::{Busy, Overdue};
+    use tsumugi_gas::address::{GlobalAddr, LeavesRegion, SplitError};
+    use tsumugi_gas::lock::{AccessRefused, TreeError};
+    use tsumugi_pvas::{MeetError, cma, heap, partition, system};
+    use tsumugi_ult::sync::channel::{RecvWithinError, TryRecvError, TrySendError};
+    use tsumugi_ult::{Cancelled, Crowded, JoinError, StackError};
+
+    fn becomes<E: std::error::Error + Into<Error>>() {}
+    // Those of `all` are checked there.
+    becomes::<Busy<u8>>();
+    becomes::<Overdue<u8>>();
+    becomes::<AddrError<GlobalAddr>>();
+    becomes::<LeavesRegion>();
+    becomes::<SplitError>();
+    becomes::<AccessRefused>();
+    becomes::<TreeError>();
+    becomes::<HeapError>();
+    becomes::<tsumugi_gas::page::ShapeError>();
+    becomes::<MeetError>();
+    becomes::<cma::CmaError>();
+    becomes::<heap::HeapError>();
+    becomes::<partition::HeaderError>();
+    becomes::<partition::ShapeError>();
+    becomes::<system::OldSystem>();
+    becomes::<CardError>();
+    becomes::<tsumugi_backends::boot::EnvError>();
+    becomes::<ChannelSendError<u8>>();
+    becomes::<TrySendError<u8>>();
+    becomes::<SendWithinError<u8>>();
+    becomes::<RecvError>();
+    becomes::<TryRecvError>();
+    becomes::<RecvWithinError>();
+    becomes::<Cancelled>();
+    becomes::<Crowded>();
+    becomes::<JoinError>();
+    becomes::<StackError>();
 }
 
 #[test]

@@ -218,19 +218,18 @@ fn schedule(node: &Arc<RankNode>, chosen: &Chosen) -> Result<Scheduler, Error> {
     // SAFETY: the part of this rank's partition for stacks, which has no other use;
     // a space that has a heap is never unmapped.
     let stacks = unsafe { StackArea::from_raw(base, bytes) }.map_err(StartError::Stacks)?;
-    Ok(Scheduler::new(tsumugi_ult::Config {
-        workers: chosen.workers,
-        stack_bytes: chosen.stack_bytes,
-        main_stack_bytes: chosen.main_stack_bytes,
-        bells: Some(node.bells()),
-        progress: node.clone(),
-        spin: chosen.spin,
-        suspension_check: chosen.suspension,
-        origin: Origin {
+    let config = tsumugi_ult::Config::new(stacks)
+        .workers(chosen.workers)
+        .stack_bytes(chosen.stack_bytes)
+        .main_stack_bytes(chosen.main_stack_bytes)
+        .bells(node.bells())
+        .progress(node.clone())
+        .spin(chosen.spin)
+        .suspension_check(chosen.suspension)
+        .origin(Origin {
             rank: (node.member().nodes().ranks() > 1).then(|| node.member().rank()),
             stack_bytes: ULT_STACK,
             main_stack_bytes: MAIN_STACK,
-        },
-        ..tsumugi_ult::Config::new(stacks)
-    })?)
+        });
+    Ok(Scheduler::new(config)?)
 }

@@ -11,7 +11,7 @@ use tsumugi_ult::Here;
 /// operation keeps no tag.
 #[test]
 fn a_ult_that_is_cut_off_while_it_polls_lets_others_poll() {
-    let config = Config { spin: Some(1 << 28), ..Config::default().workers(1) };
+    let config = Config::default().workers(1).spin(1 << 28);
     run_as(config, &[1, 2], None, |rt, weather| {
         let words = rt.share::<u64>(1)?;
         rt.barrier()?;

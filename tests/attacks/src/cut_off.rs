@@ -162,7 +162,7 @@ fn message_for_a_cut_off_ult() {
 /// The same as `message_for_a_cut_off_ult` with receivers that have begun, of which one
 /// polls and does not sleep.
 fn message_for_a_cut_off_ult_that_polled() {
-    let config = tsumugi::Config { spin: Some(1 << 28), ..tsumugi::Config::default().workers(1) };
+    let config = tsumugi::Config::default().workers(1).spin(1 << 28);
     let ended = config.run_ranks(2, |rt| {
         let comm = rt.comm();
         for len in [1, 64, 100_000] {
@@ -389,7 +389,7 @@ fn cut_off_ready<T>(
     hand: impl FnOnce(T) + Send,
 ) {
     let stacks = StackArea::map(64 << 20).expect("addresses");
-    let config = Config { workers: 1, main_stack_bytes: 256 << 10, ..Config::new(stacks) };
+    let config = Config::new(stacks).workers(1).main_stack_bytes(256 << 10);
     let ran_on = Arc::new(AtomicBool::new(false));
     let runs_on = ran_on.clone();
     Scheduler::new(config).expect("a scheduler").run(move || {

@@ -40,8 +40,8 @@ fn progress_that_joins() {
     }
     let stacks = StackArea::map(64 << 20).expect("addresses");
     let joins = Arc::new(Joins::default());
-    let config = Config { workers: 1, main_stack_bytes: 256 << 10, ..Config::new(stacks) };
-    let config = Config { progress: joins.clone(), ..config };
+    let config = Config::new(stacks).workers(1).main_stack_bytes(256 << 10);
+    let config = config.progress(joins.clone());
     let mut scheduler = Scheduler::new(config).expect("a scheduler");
     scheduler.start().expect("a thread");
     let parks = scheduler.spawner().spawn(park);

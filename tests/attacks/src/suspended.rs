@@ -105,9 +105,8 @@ fn panics_that_sleep() {
 fn checked(workers: usize, check: SuspensionCheck) -> Scheduler {
     let stacks = StackArea::map(64 << 20).expect("addresses");
     let main_stack_bytes = 256 << 10;
-    let config = Config { workers, main_stack_bytes, ..Config::new(stacks) };
-    let mut scheduler =
-        Scheduler::new(Config { suspension_check: check, ..config }).expect("a scheduler");
+    let config = Config::new(stacks).workers(workers).main_stack_bytes(main_stack_bytes);
+    let mut scheduler = Scheduler::new(config.suspension_check(check)).expect("a scheduler");
     scheduler.start().expect("a thread");
     scheduler
 }
@@ -184,8 +183,10 @@ fn panics_that_run_a_scheduler() {
         fn drop(&mut self) {
             let stacks = StackArea::map(64 << 20).expect("addresses");
             let (suspension_check, main_stack_bytes) = (SuspensionCheck::Report, 256 << 10);
-            let config = Config { suspension_check, main_stack_bytes, ..Config::new(stacks) };
-            Scheduler::new(Config { workers: 1, ..config }).expect("a scheduler").run(|| {
+            let config = Config::new(stacks)
+                .suspension_check(suspension_check)
+                .main_stack_bytes(main_stack_bytes);
+            Scheduler::new(config.workers(1)).expect("a scheduler").run(|| {
                 assert!(std::thread::panicking());
                 yield_now();
                 tsumugi_ult::spawn(|| sleep(Duration::from_millis(1))).join().expect("a nap ends");

@@ -29,7 +29,7 @@ pub const ALL: &[Attack] = &[
 /// A scheduler that runs in the background.
 pub fn scheduler(workers: usize) -> Scheduler {
     let stacks = StackArea::map(64 << 20).expect("addresses");
-    let config = Config { workers, main_stack_bytes: 256 << 10, ..Config::new(stacks) };
+    let config = Config::new(stacks).workers(workers).main_stack_bytes(256 << 10);
     let mut scheduler = Scheduler::new(config).expect("a scheduler");
     scheduler.start().expect("a thread");
     scheduler
@@ -138,14 +138,17 @@ fn stacks_larger_than_memory() {
     for (stack_bytes, main_stack_bytes) in [(65536, largest), (largest, 65536), (largest, largest)]
     {
         let stacks = StackArea::map(1 << 20).expect("addresses");
-        let config = Config { workers: 1, stack_bytes, main_stack_bytes, ..Config::new(stacks) };
+        let config = Config::new(stacks)
+            .workers(1)
+            .stack_bytes(stack_bytes)
+            .main_stack_bytes(main_stack_bytes);
         let refused = Scheduler::new(config).err();
         let Some(StartError::Stacks(StackError::Large { stack_bytes, .. })) = refused else {
             panic!("refused with {refused:?}");
         };
         assert_eq!(stack_bytes, largest);
     }
-    let config = tsumugi::Config { main_stack_bytes: Some(largest), ..Default::default() };
+    let config = tsumugi::Config::default().main_stack_bytes(largest);
     let refused = config.run(|_| Ok::<_, Error>(())).unwrap_err().to_string();
     assert!(refused.contains(&largest.to_string()), "{refused}");
 }

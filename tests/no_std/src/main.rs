@@ -60,7 +60,7 @@ extern "C" fn main(_: c_int, _: *const *const u8) -> c_int {
         child
     });
     assert!(cut_off.join().unwrap_err().is_cancelled());
-    let refused = Scheduler::new(Config { workers: 2, ..config() }).err();
+    let refused = Scheduler::new(config().workers(2)).err();
     assert!(matches!(refused, Some(StartError::Thread(1, _))));
     system::say("all is well\n");
     0
@@ -225,7 +225,7 @@ fn config() -> Config {
     // SAFETY: there is one scheduler at a time, and after the one that abandons a ULT no
     // scheduler runs.
     let area = unsafe { StackArea::from_raw(base, STACKS_BYTES) }.expect("an aligned area");
-    Config { stack_bytes: 32 << 10, main_stack_bytes: 256 << 10, ..Config::new(area) }
+    Config::new(area).stack_bytes(32 << 10).main_stack_bytes(256 << 10)
 }
 
 static HOST: Simulated = Simulated(AtomicU64::new(0));

@@ -34,7 +34,7 @@ impl Spawner {
     ///
     /// ```
     /// # use tsumugi_ult::{Config, Scheduler, StackArea};
-    /// # let config = Config { main_stack_bytes: 256 << 10, ..Config::new(StackArea::map(1 << 20)?) };
+    /// # let config = Config::new(StackArea::map(1 << 20)?).main_stack_bytes(256 << 10);
     /// let scheduler = Scheduler::new(config)?;
     /// let _on = scheduler.spawner().report_on(libc::SIGUSR2, |text| eprint!("{text}"))?;
     /// scheduler.run(|| ());

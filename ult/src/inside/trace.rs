@@ -48,7 +48,7 @@ impl Spawner {
     ///
     /// ```
     /// # use tsumugi_ult::{Config, Scheduler, StackArea, spawn};
-    /// # let config = Config { main_stack_bytes: 256 << 10, ..Config::new(StackArea::map(1 << 20)?) };
+    /// # let config = Config::new(StackArea::map(1 << 20)?).main_stack_bytes(256 << 10);
     /// let scheduler = Scheduler::new(config)?;
     /// let recording = scheduler.spawner().trace(10_000).expect("nobody else records");
     /// scheduler.run(|| spawn(|| ()).join().unwrap());

@@ -11,6 +11,7 @@ use tsumugi_core::sync::{AtomicBool, Ordering};
 
 /// A ULT that has run for too long without letting other ULTs run.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Stuck {
     /// The worker that it runs on.
     pub worker: usize,
@@ -38,7 +39,7 @@ impl Spawner {
     ///
     /// ```
     /// # use tsumugi_ult::{Config, Scheduler, StackArea};
-    /// # let config = Config { main_stack_bytes: 256 << 10, ..Config::new(StackArea::map(1 << 20)?) };
+    /// # let config = Config::new(StackArea::map(1 << 20)?).main_stack_bytes(256 << 10);
     /// let scheduler = Scheduler::new(config)?;
     /// let limit = std::time::Duration::from_millis(100);
     /// let _watchdog = scheduler.spawner().watch(limit, |stuck| eprintln!("{stuck}"))?;

@@ -9,8 +9,10 @@ use alloc::sync::Arc;
 use core::fmt;
 use tsumugi_core::wait::DoorbellSet;
 
-/// The configuration of a scheduler.
+/// The configuration of a scheduler: [`new`](Self::new), changed by the functions of the names
+/// of its fields.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Config {
     /// OS threads that run ULTs; 1 to [`DoorbellSet::WORKERS_MAX`].
     pub workers: usize,
@@ -135,6 +137,19 @@ impl Config {
             origin: Origin::default(),
         }
     }
+}
+
+tsumugi_core::setters! { Config:
+    workers: usize, "the number of OS threads that run ULTs";
+    stack_bytes: usize, "the usable bytes of a ULT's stack";
+    main_stack_bytes: usize, "the usable bytes of main's stack";
+    guards: Guards, "what an overflowing stack runs into";
+    inline_bytes: usize, "the bytes that a joiner's stack needs for an unstarted child";
+    bells: &'static DoorbellSet, "the workers' bells";
+    progress: Arc<dyn Progress>, "what workers poll";
+    spin: u32, "how many rounds an idle worker searches before it sleeps";
+    suspension_check: SuspensionCheck, "what happens when a ULT suspends where it must not";
+    origin: Origin, "the program to which the scheduler belongs";
 }
 
 impl Progress for NoProgress {

@@ -106,6 +106,7 @@ pub struct Spawner {
 
 /// One ULT, as [`Spawner::dump`] shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct UltInfo {
     /// The ULT's number: unique among the ULTs that are alive.
     pub id: UltId,

@@ -2,6 +2,7 @@
 
 /// The state of a ULT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum UltState {
     /// Created, and never run.
     New,

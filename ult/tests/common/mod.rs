@@ -17,7 +17,7 @@ pub fn config(workers: usize, stacks: usize) -> Config {
     let (stack_bytes, main_stack_bytes) = (64 << 10, 256 << 10);
     let bytes = StackArea::bytes_for(stacks, stack_bytes, main_stack_bytes);
     let area = StackArea::map(bytes).unwrap();
-    Config { workers, stack_bytes, main_stack_bytes, ..Config::new(area) }
+    Config::new(area).workers(workers).stack_bytes(stack_bytes).main_stack_bytes(main_stack_bytes)
 }
 
 /// Threads or ULTs of one kind, for a test that must hold for each.

@@ -28,15 +28,14 @@ pub fn check(test: &str, mutants: &[&'static str], explore: impl FnOnce()) {
 pub fn scheduler(workers: usize, stacks: usize, inline_bytes: usize) -> Scheduler {
     let (stack_bytes, main_stack_bytes) = (64 << 10, 256 << 10);
     let area = StackArea::map(StackArea::bytes_for(stacks, stack_bytes, main_stack_bytes)).unwrap();
-    let config = Config {
-        workers,
-        stack_bytes,
-        main_stack_bytes,
-        spin: 0,
-        // SAFETY: the code of the models is a few calls deep.
-        guards: Guards::None(unsafe { Unguarded::new() }),
-        inline_bytes,
-        ..Config::new(area)
-    };
+    // SAFETY: the code of the models is a few calls deep.
+    let guards = Guards::None(unsafe { Unguarded::new() });
+    let config = Config::new(area)
+        .workers(workers)
+        .stack_bytes(stack_bytes)
+        .main_stack_bytes(main_stack_bytes)
+        .spin(0)
+        .guards(guards)
+        .inline_bytes(inline_bytes);
     Scheduler::new(config).unwrap()
 }

@@ -140,7 +140,7 @@ fn latency_ult(bench: &RmaBench<'_>, budget: Budget) -> Result<(), Failure> {
     let job = || {
         // An OS thread, because the job has schedulers of its own.
         let job = std::thread::spawn(move || {
-            let config = Config { spin: Some(SPIN), ..Config::default() };
+            let config = Config::default().spin(SPIN);
             config.workers(1).path(Path::Offload).run_ranks(2, |rt| sleeper(rt, cpus, budget))
         });
         let samples = job.join().expect("the thread does not panic")?;

@@ -14,6 +14,7 @@
 
 /// A collective, as the choice of its algorithm distinguishes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CollKind {
     /// Barrier.
     Barrier,

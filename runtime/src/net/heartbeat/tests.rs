@@ -7,12 +7,8 @@ use tsumugi_pvas::SpaceConfig;
 
 /// The ranks of the first of two nodes, which have two ranks each.
 fn members() -> Vec<Member> {
-    let config = SpaceConfig {
-        exposed_bytes: 16 << 20,
-        heap_bytes: 64 << 20,
-        stack_bytes: 16 << 20,
-        ..SpaceConfig::default()
-    };
+    let config =
+        SpaceConfig::default().exposed_bytes(16 << 20).heap_bytes(64 << 20).stack_bytes(16 << 20);
     let nodes = Arc::new(Nodes::new([1, 1, 2, 2]));
     let members = Member::threads(2, &config).unwrap();
     let among = |(rank, member): (u32, Member)| member.among(nodes.clone(), Rank(rank));

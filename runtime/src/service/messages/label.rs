@@ -5,6 +5,7 @@ use tsumugi_core::msg::Pattern;
 
 /// The sources from which a receive takes a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Source {
     /// Any rank.
     Any,
@@ -14,6 +15,7 @@ pub enum Source {
 
 /// The tags that a receive takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Tags {
     /// Any tag.
     Any,
