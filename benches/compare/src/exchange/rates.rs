@@ -62,6 +62,8 @@ fn shares(
     let (cycles, passes) = (options.cycles.unwrap_or(CYCLES), options.passes());
     let cores = std::thread::available_parallelism().map_or(1, usize::from).min(job.ranks);
     let cycles_alone = (ELEMENTS_ALONE / job.side.pow(3)).max(cycles);
+    // Each job binds its first rank to the first core, but these run at once.
+    let unbound = systems[0].with("TSUMUGI_BIND", "none");
     let mut all = Vec::new();
     for is_lulesh in [false, true] {
         if is_lulesh && options.lulesh.is_none() {
@@ -75,7 +77,7 @@ fn shares(
         let mut rates: Vec<_> = systems.iter().map(of).collect();
         let (mut alone, mut sums) = (0.0_f64, Vec::new());
         for _ in 0..options.rounds {
-            sums.push(at_once(cores, || run(&systems[0], 1, cycles_alone))?);
+            sums.push(at_once(cores, || run(&unbound, 1, cycles_alone))?);
             for of in &mut rates {
                 alone = alone.max(run(of.system, 1, cycles_alone)?.rate);
                 of.rates.push(run(of.system, job.ranks, cycles)?.rate);
