@@ -243,7 +243,10 @@ impl CollChoice {
         let takes_tree = match self.forced(kind, of) {
             Some(CollAlgorithm::Tree) => true,
             Some(CollAlgorithm::Flat) => false,
-            _ => bytes <= thresholds.rooted_tree_block_max,
+            _ => {
+                of.size > thresholds.rooted_flat_members_max
+                    && bytes <= thresholds.rooted_tree_block_max
+            }
         };
         let goes_by_nodes = self.forced.goes_by_nodes(kind);
         if is_scatter && self.publishes(kind, of, bytes.saturating_mul(of.size as usize), bytes) {

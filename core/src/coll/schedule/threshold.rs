@@ -28,6 +28,9 @@ pub struct CollThresholds {
     pub allreduce_ring_from: usize,
     /// Gathers and scatters of blocks up to this length go through a tree.
     pub rooted_tree_block_max: usize,
+    /// In groups of so many members or fewer, each block of a gather or scatter goes directly
+    /// between the root and its member.
+    pub rooted_flat_members_max: u32,
     /// Gathers and scatters of blocks up to this length go first within the nodes, if there are
     /// several.
     pub rooted_nodes_block_max: usize,
@@ -56,6 +59,7 @@ impl CollThresholds {
         allreduce_uneven_ring_from: 32 << 10,
         allreduce_ring_from: 4 << 20,
         rooted_tree_block_max: 256,
+        rooted_flat_members_max: 0,
         rooted_nodes_block_max: 0,
         allgather_short_block_max: 128 << 10,
         alltoall_short_block_max: 256,
@@ -72,6 +76,7 @@ impl CollThresholds {
         broadcast_tree_members_max: 2,
         broadcast_spread_from: 64 << 10,
         allreduce_halving_from: 32 << 10,
+        rooted_flat_members_max: 8,
         rooted_nodes_block_max: 16 << 10,
         alltoall_nodes_block_max: 256,
         ..Self::NEAR
