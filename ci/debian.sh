@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Checks all packages with the Rust compiler of Debian 12's security archive (`rustc-web`), and
 # builds the README's program with it and runs it. The packages are unpacked under
-# target/debian, so the compiler of the system stays. By hand: it needs Debian 12, its archives,
-# and six minutes on two cores.
+# target/debian, so the compiler of the system stays. By hand: it needs Debian 12, root (for
+# `apt-get update`), and six minutes on two cores.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 grep -q '^VERSION_ID="12"' /etc/os-release || {
@@ -10,6 +10,8 @@ grep -q '^VERSION_ID="12"' /etc/os-release || {
     exit 1
 }
 root=$PWD/target/debian
+# An older version's libraries must not be found.
+rm -rf "$root/packages" "$root/usr"
 mkdir -p "$root/packages"
 cd "$root/packages"
 apt-get update -qq
