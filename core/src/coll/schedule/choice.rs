@@ -477,8 +477,9 @@ mod tests {
             (2, 4096, BroadcastDesign::Tree),
             (4, 63, BroadcastDesign::Tree),
             (4, 64, chain),
-            (8, 64, BroadcastDesign::Spread),
+            (8, 64, BroadcastDesign::Tree),
             (8, 128, chain),
+            (16, 128, BroadcastDesign::Spread),
             (1000, 4096, BroadcastDesign::Spread),
         ] {
             assert_eq!(broadcast(size, false, kib), design, "{size} members, {kib} KiB");
@@ -491,5 +492,24 @@ mod tests {
         assert_eq!([15, 16].map(|kib| broadcast(8, true, kib)), [BroadcastDesign::Tree, chain]);
         assert_eq!(broadcast(4, true, 16), BroadcastDesign::Tree);
         assert_eq!(broadcast(8, true, 2048), BroadcastDesign::Spread);
+    }
+
+    #[test]
+    fn a_gather_of_few_members_between_nodes_has_no_tree() {
+        let plans_alike = |size: u32, bytes: usize, words: &str| {
+            let of = CollMember { is_near: false, ..CollMember::of_all(0, size) };
+            let plan = |choice: &CollChoice| {
+                let (mut plan, root) =
+                    (CollPlan::default(), RootView { root: 0, node: 0, place: 0 });
+                choice.rooted(&mut plan, of, root, bytes, false, false);
+                std::format!("{plan:?}")
+            };
+            let forced = CollForced::parse(words).expect("known words");
+            plan(&CollChoice::DEFAULT) == plan(&CollChoice { forced, ..CollChoice::DEFAULT })
+        };
+        assert!(plans_alike(8, 8, "gather=flat"));
+        assert!(!plans_alike(8, 8, "gather=tree"));
+        assert!(plans_alike(9, 256, "gather=tree"));
+        assert!(plans_alike(9, 257, "gather=flat"));
     }
 }

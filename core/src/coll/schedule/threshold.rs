@@ -74,7 +74,7 @@ impl CollThresholds {
         broadcast_piece: 32 << 10,
         broadcast_members_per_piece: 2,
         broadcast_tree_members_max: 2,
-        broadcast_spread_from: 64 << 10,
+        broadcast_spread_from: 128 << 10,
         allreduce_halving_from: 32 << 10,
         rooted_flat_members_max: 8,
         rooted_nodes_block_max: 16 << 10,
