@@ -13,7 +13,7 @@ struct Rsh(PathBuf);
 
 impl Rsh {
     fn new(name: &str, before: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("tsumugi-rsh-{}-{name}", std::process::id()));
+        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("rsh-{name}"));
         let script = format!("#!/bin/sh\nhost=$1\nshift\n{before}\nexec sh -c \"$*\"\n");
         fs::write(&path, script).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();

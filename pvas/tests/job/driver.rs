@@ -1,6 +1,7 @@
 //! The steps of a case: start a job, read its output, wait for its end, and look for what is left.
 
 use super::launcher::{Ask, own_path};
+use std::collections::HashSet;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
@@ -35,12 +36,13 @@ impl Done {
 
 /// Runs a whole job and checks that nothing of it is left.
 pub fn run(ask: &Ask) -> Done {
+    let before = names();
     let launcher = ask.command().spawn().unwrap();
     let mut pids = vec![launcher.id()];
     let done = finish(launcher);
     pids.extend(done.out.lines().filter_map(pid_of));
     gone(&pids[1..]);
-    assert_nothing_named(&pids);
+    assert_nothing_named(&pids, &before);
     done
 }
 
@@ -55,10 +57,11 @@ pub fn started_by_others(job: &str, ranks: &[u32], size: u32, role: &str) -> Vec
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.spawn().unwrap()
     };
+    let before = names();
     let ranks: Vec<Child> = ranks.iter().map(start).collect();
     let pids: Vec<u32> = ranks.iter().map(Child::id).collect();
     let done = ranks.into_iter().map(finish).collect();
-    assert_nothing_named(&pids);
+    assert_nothing_named(&pids, &before);
     done
 }
 
@@ -173,23 +176,29 @@ pub fn is_running(pid: u32) -> bool {
         .is_ok_and(|stat| !stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('Z')))
 }
 
-/// Checks that no name of these processes, which have ended, is left in the places where shared
-/// memory, temporary files and sockets usually have names. Other tests, which run at the same
-/// time, have names there too: a name belongs to the process whose pid is a part of it.
-#[track_caller]
-fn assert_nothing_named(pids: &[u32]) {
-    let mut names = Vec::new();
+/// The names in the places where shared memory, temporary files and sockets usually have them.
+fn names() -> HashSet<String> {
+    let mut names = HashSet::new();
     for folder in ["/dev/shm".into(), std::env::temp_dir()] {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            names.push(entry.path().to_string_lossy().into_owned());
+            names.insert(entry.path().to_string_lossy().into_owned());
         }
     }
     let sockets = fs::read_to_string("/proc/net/unix").unwrap_or_default();
     names.extend(sockets.lines().filter_map(|line| line.split_whitespace().nth(7)).map(Into::into));
-    let of_them = |name: &String| {
+    names
+}
+
+/// Checks that of these processes, which have ended, no name is left that was not there `before`.
+/// Other tests, which run at the same time, have names there too: a name belongs to the process
+/// whose pid is a part of it.
+#[track_caller]
+fn assert_nothing_named(pids: &[u32], before: &HashSet<String>) {
+    let of_them = |name: &&String| {
         let mut numbers = name.split(|c: char| !c.is_ascii_digit());
         name.contains("tsumugi") && numbers.any(|n| n.parse().is_ok_and(|n| pids.contains(&n)))
     };
-    names.retain(of_them);
-    assert!(names.is_empty(), "left behind: {names:?}");
+    let now = names();
+    let left: Vec<_> = now.difference(before).filter(of_them).collect();
+    assert!(left.is_empty(), "left behind: {left:?}");
 }
