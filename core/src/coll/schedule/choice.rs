@@ -495,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gather_of_few_members_between_nodes_has_no_tree() {
+    fn a_gather_of_few_members_has_no_tree() {
         let plans_alike = |size: u32, bytes: usize, words: &str| {
             let of = CollMember { is_near: false, ..CollMember::of_all(0, size) };
             let plan = |choice: &CollChoice| {

@@ -9,7 +9,8 @@ pub struct CollThresholds {
     /// Members that have rows, and of which each takes so many bytes of another one or less,
     /// go through them.
     pub published_max: usize,
-    /// Broadcasts of these lengths go through a chain; shorter and longer ones through a tree.
+    /// Broadcasts of these lengths go through a chain, if it has pieces enough; others through a
+    /// tree, or are spread.
     pub broadcast_chain: Range<usize>,
     /// Bytes of a piece in a chain.
     pub broadcast_piece: usize,
@@ -18,7 +19,7 @@ pub struct CollThresholds {
     pub broadcast_members_per_piece: usize,
     /// Groups of so many members or fewer take a tree for every broadcast.
     pub broadcast_tree_members_max: u32,
-    /// Broadcasts from here on are spread by a tree and gathered by a ring.
+    /// Broadcasts from here on that take no chain are spread by a tree and gathered by a ring.
     pub broadcast_spread_from: usize,
     /// Allreduces from here on halve.
     pub allreduce_halving_from: usize,
@@ -36,18 +37,19 @@ pub struct CollThresholds {
     pub rooted_nodes_block_max: usize,
     /// Allgathers of blocks up to this length take log2 P rounds.
     pub allgather_short_block_max: usize,
-    /// Alltoalls with blocks up to this length take log2 P rounds.
+    /// Alltoalls of 3 members or more with blocks up to this length take log2 P rounds.
     pub alltoall_short_block_max: usize,
     /// Alltoalls with blocks up to this length go through one leader of each node, if there are
     /// several.
     pub alltoall_nodes_block_max: usize,
-    /// Reduce-scatters of blocks up to this length take log2 P rounds.
+    /// Reduce-scatters of blocks up to this length take log2 P rounds, if the members are a power
+    /// of two and the operation commutes.
     pub reduce_scatter_halving_block_max: usize,
 }
 
 impl CollThresholds {
-    /// Among members that share memory. `docs/measuring.md` has the measurement, and that of
-    /// [`FAR`](Self::FAR).
+    /// Among members that share memory. `docs/measuring.md` has the commands that measure these,
+    /// and those of [`FAR`](Self::FAR), and some of the results.
     pub const NEAR: Self = Self {
         published_max: 256,
         broadcast_chain: 16 << 10..96 << 10,
@@ -59,7 +61,7 @@ impl CollThresholds {
         allreduce_uneven_ring_from: 32 << 10,
         allreduce_ring_from: 4 << 20,
         rooted_tree_block_max: 256,
-        rooted_flat_members_max: 0,
+        rooted_flat_members_max: 8,
         rooted_nodes_block_max: 0,
         allgather_short_block_max: 128 << 10,
         alltoall_short_block_max: 256,
@@ -76,7 +78,6 @@ impl CollThresholds {
         broadcast_tree_members_max: 2,
         broadcast_spread_from: 128 << 10,
         allreduce_halving_from: 32 << 10,
-        rooted_flat_members_max: 8,
         rooted_nodes_block_max: 16 << 10,
         alltoall_nodes_block_max: 256,
         ..Self::NEAR
