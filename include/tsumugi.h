@@ -2910,7 +2910,9 @@ int tsumugi_group_barrier(const struct tsumugi_group *group,
  *
  * Errors: RANK (of `root`), LENGTH (another member gives other `bytes`: found where the
  * bytes meet, and all members have taken part), LOST, ENDED, NULL. A member whose own
- * arguments are wrong takes no part.
+ * arguments are wrong takes no part. `bytes` on two sides of a length at which the
+ * algorithm changes, such as 256 on a node, can make members wait for ever: so in all
+ * collectives with lengths.
  *
  * # Safety
  *

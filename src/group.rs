@@ -21,7 +21,9 @@
 //! taken part to the end, so that the others do not wait for it. But a length also chooses
 //! the algorithm: members whose lengths lie on two sides of such a size (256 bytes on one
 //! node; others are in `core/src/coll/schedule/threshold.rs`) may wait for each other for
-//! ever, and the report of a standstill names the collective.
+//! ever, and the report of a standstill names the collective. A member whose own arguments
+//! are refused ([`CollError::WrongLength`](crate::CollError), a root that does not exist)
+//! takes no part: the others wait for it, or meet its next collective.
 //!
 //! ```
 //! use tsumugi::group::Sum;

@@ -37,7 +37,9 @@ pub unsafe extern "C" fn tsumugi_group_barrier(
 ///
 /// Errors: RANK (of `root`), LENGTH (another member gives other `bytes`: found where the
 /// bytes meet, and all members have taken part), LOST, ENDED, NULL. A member whose own
-/// arguments are wrong takes no part.
+/// arguments are wrong takes no part. `bytes` on two sides of a length at which the
+/// algorithm changes, such as 256 on a node, can make members wait for ever: so in all
+/// collectives with lengths.
 ///
 /// # Safety
 ///
@@ -230,7 +232,7 @@ pub unsafe extern "C" fn tsumugi_group_allgather_v(
     unsafe {
         collective(group, request, |of| {
             let input = input_at(from, bytes, "from")?;
-            let (lens, all) = counts_at(lens, of, "lens")?;
+            let (lens, all) = counts_at(lens, of, "the lengths")?;
             let output = room_at(into, all, "into")?;
             let call = of.0.raw_allgather_v(bytes, lens).map_err(of_failure)?;
             Ok((call, input, output))

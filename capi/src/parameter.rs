@@ -1,7 +1,7 @@
 //! Parameters from callers: structs that may be older or newer than the library,
 //! time limits, places for results.
 
-use super::{TSUMUGI_ERROR_NULL, TSUMUGI_ERROR_SIZE};
+use super::{TSUMUGI_ERROR_NULL, TSUMUGI_ERROR_SIZE, remember};
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
 use std::time::Duration;
@@ -31,13 +31,16 @@ pub(super) unsafe fn read<T: Versioned>(from: *const T) -> Result<T, c_int> {
     // first member is the size by the contract of the trait.
     let size = unsafe { from.cast::<usize>().read() };
     if size < size_of::<usize>() {
-        return Err(TSUMUGI_ERROR_SIZE);
+        let reason =
+            format_args!("the size of a struct is {size}, and its member size has 8 bytes");
+        return Err(remember(TSUMUGI_ERROR_SIZE, reason));
     }
     let (from, own) = (from.cast::<u8>(), size_of::<T>());
     // SAFETY: the caller's.
     let is_unknown = |at: usize| unsafe { from.add(at).read() } != 0;
     if (own..size).any(is_unknown) {
-        return Err(TSUMUGI_ERROR_SIZE);
+        let reason = format_args!("a struct of {size} bytes says more than the {own} known ones");
+        return Err(remember(TSUMUGI_ERROR_SIZE, reason));
     }
     let mut value = MaybeUninit::<T>::zeroed();
     // SAFETY: both are valid for that many bytes; zeroes are a valid value.

@@ -370,7 +370,7 @@ static void wrong_values_are_refused(void)
             tsumugi_group_alltoall_v(world, all, NULL, NULL, all, NULL, NULL, NULL));
     REFUSES(TSUMUGI_ERROR_VALUE, "77", tsumugi_group_scan(world, NULL, &word, 1, &wrong, NULL));
     wrong.size = 3;
-    ANSWERS(TSUMUGI_ERROR_SIZE, tsumugi_group_scan(world, NULL, &word, 1, &wrong, NULL));
+    REFUSES(TSUMUGI_ERROR_SIZE, "is 3,", tsumugi_group_scan(world, NULL, &word, 1, &wrong, NULL));
     REFUSES(TSUMUGI_ERROR_RANK, none_such, tsumugi_group_broadcast(world, &word, 8, size, NULL));
     REFUSES(TSUMUGI_ERROR_RANK, none_such,
             tsumugi_group_reduce(world, &word, &word, 1, &sum, size, NULL));
