@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks all packages with the Rust compiler of Debian 12's security archive (`rustc-web`), and
 # builds the README's program with it and runs it. The packages are unpacked under
-# target/debian, so the compiler of the system stays. By hand: it needs Debian 12, root (for
+# target/debian, so the compiler of the system stays; cargo is the system's. By hand: it needs Debian 12, root (for
 # `apt-get update`), and six minutes on two cores.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -27,6 +27,6 @@ LD_LIBRARY_PATH=$root/usr/lib/$(uname -m)-linux-gnu
 RUSTC=$root/usr/bin/rustc
 export LD_LIBRARY_PATH RUSTC CARGO_TARGET_DIR=target/debian/build
 "$RUSTC" --version
-cargo check --workspace
-cargo build --package tsumugi --package tsumugi-cli --example hello --bins
+cargo check --locked --workspace
+cargo build --locked --package tsumugi --package tsumugi-cli --example hello --bins
 target/debian/build/debug/tsumugi run -n 3 target/debian/build/debug/examples/hello
