@@ -48,7 +48,7 @@ system := -pthread -lm -ldl -lgcc_s
 all: library command
 
 library:
-	$(CARGO) build --release --package tsumugi-capi $(CARGOFLAGS)
+	$(CARGO) build --release --package tsumugi-library $(CARGOFLAGS)
 	mkdir -p $(staged)
 	cp $(built)/libtsumugi.a $(staged)/libtsumugi.a
 	$(STRIP) --strip-debug $(staged)/libtsumugi.a

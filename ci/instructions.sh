@@ -25,7 +25,7 @@ cargo build --release --quiet --package tsumugi-bench-ult --example count
 cargo build --release --quiet --package tsumugi-gas --example access
 cargo build --release --quiet --package tsumugi --example lock_count
 cargo build --release --quiet --package tsumugi-backends --example verbs_instructions
-cargo build --release --quiet --package tsumugi-capi
+cargo build --release --quiet --package tsumugi-library
 work=target/instructions
 mkdir -p "$work"
 "${CC:-cc}" -O2 -Iinclude ci/rigs/access_time.c -o "$work/access_time" \

@@ -7,5 +7,3 @@ cargo clippy --workspace --all-targets -- -D warnings
 cargo clippy --package tsumugi-ult --no-default-features -- -D warnings
 RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet \
     --features tsumugi/bytemuck
-# Its crate has the facade's name, so its pages need a folder of their own.
-RUSTDOCFLAGS="-D warnings" cargo rustdoc --package tsumugi-capi --lib --quiet --target-dir target/capi

@@ -45,7 +45,7 @@
 //! | [`pvas`] | starting jobs, partitions |
 //! | [`boot`] | ranks that other launchers started |
 //! | [`ult::register`] | other schedulers: their tasks block on all of this |
-//! | package `tsumugi-capi` | the library for C programs: threads, jobs and global memory |
+//! | package `tsumugi-capi` | the calls for C programs: threads, jobs and global memory; `tsumugi-library` makes the library |
 //! | package `tsumugi-acp` | the calls of ACP, in the same library |
 //!
 //! | feature | |

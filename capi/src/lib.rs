@@ -5,11 +5,12 @@
 //! `include/tsumugi.h`.
 //!
 //! ```text
-//! cargo build --release --package tsumugi-capi
+//! cargo build --release --package tsumugi-library
 //! ```
 //!
 //! makes `libtsumugi.so` and `libtsumugi.a` in `target/release`, with the functions
-//! of the package `tsumugi-acp` (`include/acp.h`) too. The headers are generated from
+//! of the package `tsumugi-acp` (`include/acp.h`) too; `libmpi_abi.so.1` (package
+//! `tsumugi-mpi`) has them beside those of MPI. The headers are generated from
 //! the sources of the two packages, and a test compares them; see
 //! `docs/c.md`.
 //!
@@ -107,3 +108,5 @@ pub use version::*;
 pub use wait::*;
 pub use window::*;
 pub use worker::*;
+
+pub use tsumugi_acp::process;

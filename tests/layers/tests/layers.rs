@@ -31,7 +31,7 @@ use tsumugi_layers::arrows::{arrows, cycles};
 use tsumugi_layers::modules::{Crate, File};
 
 /// The folders of crates, and the packages of the workspace on which each may depend.
-const FLOORS: [(&str, &[&str]); 17] = [
+const FLOORS: [(&str, &[&str]); 18] = [
     ("macros", &[]),
     ("core", &[]),
     ("ult", &["tsumugi-core"]),
@@ -64,6 +64,7 @@ const FLOORS: [(&str, &[&str]); 17] = [
     ),
     ("acp", &["tsumugi-core", "tsumugi-ult", "tsumugi"]),
     ("capi", &["tsumugi-core", "tsumugi-ult", "tsumugi", "tsumugi-acp"]),
+    ("capi/library", &["tsumugi-capi"]),
     ("mpi", &["tsumugi-core", "tsumugi-ult", "tsumugi-runtime", "tsumugi"]),
     ("compat/myth", &["tsumugi-core", "tsumugi-ult"]),
     ("benches/ult", &["tsumugi-core", "tsumugi-ult", "tsumugi"]),

@@ -18,7 +18,7 @@ pub fn compare(rounds: usize, wants: &dyn Fn(&str) -> bool) -> Result<(), String
     if !ROWS.iter().any(|(name, _)| wants(name)) {
         return Ok(());
     }
-    let built = turns::cargo(&["--package", "tsumugi-capi", "--package", "tsumugi-cli"])?;
+    let built = turns::cargo(&["--package", "tsumugi-library", "--package", "tsumugi-cli"])?;
     turns::cargo(&["--package", "tsumugi", "--example", "access_time"])?;
     let library = built.join("libtsumugi.a").display().to_string();
     let program = turns::compile(

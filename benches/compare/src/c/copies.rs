@@ -42,7 +42,7 @@ enum Started {
 }
 
 fn ours() -> Result<Started, String> {
-    let built = turns::cargo(&["--package", "tsumugi-capi", "--package", "tsumugi-cli"])?;
+    let built = turns::cargo(&["--package", "tsumugi-library", "--package", "tsumugi-cli"])?;
     let library = built.join("libtsumugi.a").display().to_string();
     let libraries = [&*library, "-pthread", "-lm", "-ldl"];
     let program = turns::compile("copies", SOURCE, &turns::root().join("include"), &libraries)?;

@@ -115,7 +115,7 @@ fn path(package: &str, name: &str) -> PathBuf {
 pub fn build() -> PathBuf {
     // The tests' other flags are not meant for the library.
     let flags = if cfg!(tsumugi_delays) { "--cfg tsumugi_delays" } else { "" };
-    build_package("tsumugi-capi", "libtsumugi.so", flags)
+    build_package("tsumugi-library", "libtsumugi.so", flags)
 }
 
 /// Builds MassiveThreads' library; returns its folder.

@@ -1,0 +1,3 @@
+//! libtsumugi.so and libtsumugi.a: the functions that `tsumugi-capi` and `tsumugi-acp` export.
+
+pub use tsumugi_capi::*;
