@@ -1931,6 +1931,9 @@ void tsumugi_wait_unregister(struct tsumugi_registration *registration);
  * own), with workers in the background, and opens the global memory. Returns when
  * all ranks have called it. At most once in a process. Blocks.
  *
+ * If `MPI_Init` or `acp_init` of the same library has made this process a rank, the job is
+ * that one, with its workers, and `tsumugi_end` ends this use alone.
+ *
  * A child that the process forks has none of the rank's threads and stacks, and shares
  * the memory of the job with its parent. It may only call `exec` or `_exit`: this
  * library's functions must not be called in it, and neither must `exit`. Where a call
@@ -1952,8 +1955,10 @@ int tsumugi_start(struct tsumugi_job **out);
  * private memory again; all other threads of the process are stopped while that
  * happens.
  *
- * Errors: JOB (also for a job that `tsumugi_run` made, which ends with its `main`),
- * NULL.
+ * If the rank is that of `MPI_Init` or `acp_init`, it goes on.
+ *
+ * Errors: JOB (also for a job that `tsumugi_run` made, which ends with its `main`, and while
+ * MPI uses the rank: the job then goes on), NULL.
  *
  * # Safety
  *
@@ -1967,7 +1972,8 @@ int tsumugi_end(struct tsumugi_job *job);
  * value of `main` to `value`, unless `value` is NULL. At most once in a process.
  * Blocks.
  *
- * Errors: JOB, MEMORY, NULL.
+ * Errors: JOB (also if `MPI_Init` or `acp_init` has made this process a rank:
+ * `tsumugi_start` has its job), MEMORY, NULL.
  *
  * # Safety
  *

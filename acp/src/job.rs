@@ -5,6 +5,7 @@ use super::caller::Caller;
 use super::life::{LAST, Life, NOT_A_RANK, forget, note, set_life, with};
 use super::mirror::end_mirror;
 use super::options::{Hook, Options};
+use super::shared_rank;
 use std::ffi::{CStr, c_char, c_int};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
@@ -47,7 +48,15 @@ pub unsafe extern "C" fn acp_init(argc: *mut c_int, argv: *mut *mut *mut c_char)
 /// happens. Returns 0, or -1 on failure.
 #[unsafe(no_mangle)]
 pub extern "C" fn acp_finalize() -> c_int {
-    let Some(ended) = job().take() else { return note(-1, NOT_A_RANK) };
+    let ended = {
+        let mut job = job();
+        let Some(started) = job.take() else { return note(-1, NOT_A_RANK) };
+        if let Err(reason) = shared_rank::end() {
+            *job = Some(started);
+            return note(-1, reason);
+        }
+        started
+    };
     Hook::end();
     let life = set_life(None);
     forget();
@@ -164,6 +173,7 @@ struct Started {
 
 /// Runs the rank on threads of its own.
 fn start(options: Options) -> Result<Started, String> {
+    let begun = shared_rank::begin("acp_init")?;
     let end = Arc::new(Latch::new(1));
     let (sender, receiver) = mpsc::channel();
     let ended = end.clone();
@@ -172,7 +182,7 @@ fn start(options: Options) -> Result<Started, String> {
         let result = tsumugi::run(move |runtime| {
             let life = Life::begin(runtime, options, runtime.rank().0)?;
             set_life(Some(life));
-            let _ = sender.send(Ok(Caller::of(runtime, "acp_init")));
+            let _ = sender.send(Ok((Caller::of(runtime, "acp_init"), runtime.clone())));
             drop(sender);
             ended.wait_because(Reason::new("acp_finalize"));
             Ok::<_, Error>(())
@@ -184,9 +194,10 @@ fn start(options: Options) -> Result<Started, String> {
     };
     let thread = thread::Builder::new().name("acp".into()).spawn(rank);
     let thread = thread.map_err(|error| error.to_string())?;
-    let caller: Caller =
+    let (caller, runtime): (Caller, _) =
         receiver.recv().map_err(|_| "the rank's thread has panicked".to_owned())??;
     caller.begin();
+    begun.runs(&runtime);
     Ok(Started { end, caller, thread })
 }
 

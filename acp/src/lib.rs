@@ -1,5 +1,5 @@
 //! The interface of the Advanced Communication Primitives (ACP), for programs that
-//! were written for them. The header is `include/acp.h`; the package `tsumugi-capi`
+//! were written for them. The header is `include/acp.h`; the package `tsumugi-library`
 //! makes the library.
 //!
 //! ```text
@@ -10,6 +10,7 @@
 //!
 //! | module | content |
 //! |---|---|
+//! | `shared_rank` | the rank of the process, beside other interfaces |
 //! | `caller` | the thread that has made its process a rank |
 //! | `still` | stops all other threads for a moment, as `mirror` needs |
 //! | `mirror` | makes the program's own memory reachable for other ranks |
@@ -28,6 +29,7 @@
 //! `tsumugi_acp_error` has the reason.
 #![allow(non_camel_case_types)]
 
+mod shared_rank;
 mod caller;
 mod still;
 mod mirror;
@@ -64,10 +66,11 @@ pub use set::*;
 pub use vector::*;
 pub use workspace::*;
 
-/// What the C interface shares with this one. It stands here because there is one of
-/// each in a process: the thread that made the process a rank, and the list of the
+/// What the C interface and MPI's share with this one. It stands here because there is one of
+/// each in a process: the rank, the thread that made the process a rank, and the list of the
 /// pages that are shared.
 pub mod process {
     pub use crate::caller::Caller;
     pub use crate::mirror::{end_mirror, mirrored};
+    pub use crate::shared_rank::{BeginningRank, RankUser, begin, end, release, use_rank};
 }

@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
 use tsumugi::{Error, Global, Runtime};
-use tsumugi_acp::process::{Caller, end_mirror};
+use tsumugi_acp::process::{self, Caller, RankUser, end_mirror};
 use tsumugi_core::sync::{AtomicBool, Ordering};
 use tsumugi_core::wait::Reason;
 use tsumugi_ult::sync::Latch;
@@ -20,9 +20,19 @@ pub struct tsumugi_job {
     pub(super) runtime: Runtime,
     pub(super) global: Global,
     scheduler: tsumugi_scheduler,
-    started: Option<Started>,
+    origin: Origin,
     /// The program's own memory that was registered: start, bytes, global address.
     pub(super) regions: Mutex<Vec<(usize, usize, u64)>>,
+}
+
+/// What made the rank of a job, and so ends it.
+enum Origin {
+    /// `tsumugi_start`.
+    Started(Started),
+    /// `tsumugi_run`.
+    Run,
+    /// Another interface, such as MPI_Init, whose rank `tsumugi_start` uses.
+    Shared,
 }
 
 /// A rank that runs on threads in the background.
@@ -36,6 +46,9 @@ struct Started {
 /// `mpiexec`, `srun` ...; without a launcher it is the only rank of a job of its
 /// own), with workers in the background, and opens the global memory. Returns when
 /// all ranks have called it. At most once in a process. Blocks.
+///
+/// If `MPI_Init` or `acp_init` of the same library has made this process a rank, the job is
+/// that one, with its workers, and `tsumugi_end` ends this use alone.
 ///
 /// A child that the process forks has none of the rank's threads and stacks, and shares
 /// the memory of the job with its parent. It may only call `exec` or `_exit`: this
@@ -54,43 +67,12 @@ pub unsafe extern "C" fn tsumugi_start(out: *mut *mut tsumugi_job) -> c_int {
         // SAFETY: the caller's.
         let out = unsafe { place(out) }?;
         let once = OnlyRank::begin()?;
-        let end = Arc::new(Latch::new(1));
-        let (sender, receiver) = mpsc::channel();
-        let ended = end.clone();
-        let rank = move || {
-            let failed = sender.clone();
-            let result = tsumugi::run(move |runtime| {
-                let opened =
-                    (runtime.clone(), runtime.global()?, Caller::of(runtime, "tsumugi_start"));
-                let _ = sender.send(Ok(opened));
-                drop(sender);
-                ended.wait_because(Reason::new("tsumugi_end"));
-                Ok::<_, Error>(())
-            });
-            if let Err(error) = &result {
-                let _ = failed.send(Err(of_error(error)));
-            }
-            result
+        let job = match process::use_rank(OF_START) {
+            Ok(Some(runtime)) => tsumugi_job::sharing(runtime)?,
+            Ok(None) => tsumugi_job::start()?,
+            Err(reason) => return Err(remember(TSUMUGI_ERROR_JOB, reason)),
         };
-        let thread = thread::Builder::new().name("tsumugi".into()).spawn(rank);
-        let thread = thread.map_err(|error| remember(TSUMUGI_ERROR_JOB, error))?;
-        let begun = receiver.recv();
-        let begun =
-            begun.map_err(|_| remember(TSUMUGI_ERROR_JOB, "the rank's thread has panicked"))?;
-        let (runtime, global, caller) = match begun {
-            Ok(begun) => begun,
-            Err(code) => {
-                // `of_error` stored the reason on a thread that has ended, so it is
-                // stored again for the calling thread.
-                if let Ok(Err(error)) = thread.join() {
-                    remember(code, error);
-                }
-                return Err(code);
-            }
-        };
-        caller.begin();
         once.keep();
-        let job = tsumugi_job::new(runtime, global, Some(Started { end, caller, thread }));
         // SAFETY: the caller's.
         unsafe { out.write(Box::into_raw(Box::new(job))) };
         Ok(())
@@ -104,8 +86,10 @@ pub unsafe extern "C" fn tsumugi_start(out: *mut *mut tsumugi_job) -> c_int {
 /// private memory again; all other threads of the process are stopped while that
 /// happens.
 ///
-/// Errors: JOB (also for a job that `tsumugi_run` made, which ends with its `main`),
-/// NULL.
+/// If the rank is that of `MPI_Init` or `acp_init`, it goes on.
+///
+/// Errors: JOB (also for a job that `tsumugi_run` made, which ends with its `main`, and while
+/// MPI uses the rank: the job then goes on), NULL.
 ///
 /// # Safety
 ///
@@ -119,16 +103,26 @@ pub unsafe extern "C" fn tsumugi_end(job: *mut tsumugi_job) -> c_int {
         // SAFETY: the caller's.
         let own = unsafe { (*job).runtime.handle().check_process() };
         own.map_err(|error| remember(TSUMUGI_ERROR_JOB, error))?;
-        // SAFETY: the caller's: a live job, which no other thread uses. One of
-        // `tsumugi_run` is on the stack of its `main`.
-        let Some(started) = (unsafe { (*job).started.take() }) else {
-            let reason = "the rank was made by tsumugi_run, which ends it";
-            return Err(remember(TSUMUGI_ERROR_JOB, reason));
+        // SAFETY: the caller's: a live job. One of `tsumugi_run` is on the stack of its `main`.
+        match unsafe { &(*job).origin } {
+            Origin::Run => {
+                let reason = "the rank was made by tsumugi_run, which ends it";
+                return Err(remember(TSUMUGI_ERROR_JOB, reason));
+            }
+            Origin::Started(_) => {
+                process::end().map_err(|reason| remember(TSUMUGI_ERROR_JOB, reason))?;
+            }
+            Origin::Shared => {}
+        }
+        // SAFETY: the caller's: made by `tsumugi_start`, and no other thread uses it.
+        let tsumugi_job { runtime, global, scheduler, origin, regions } =
+            *unsafe { Box::from_raw(job) };
+        let all_came = runtime.barrier();
+        drop((global, scheduler, regions, runtime));
+        let Origin::Started(started) = origin else {
+            process::release(OF_START);
+            return all_came.map_err(of_failure);
         };
-        // SAFETY: the caller's: made by `tsumugi_start`.
-        let job = unsafe { Box::from_raw(job) };
-        let all_came = job.runtime.barrier();
-        drop(job);
         // SAFETY: no rank reaches the memory any more, because all regions have
         // ended and all ranks have passed the barrier; the caller's contract.
         let mirrored = unsafe { end_mirror() };
@@ -148,7 +142,8 @@ pub unsafe extern "C" fn tsumugi_end(job: *mut tsumugi_job) -> c_int {
 /// value of `main` to `value`, unless `value` is NULL. At most once in a process.
 /// Blocks.
 ///
-/// Errors: JOB, MEMORY, NULL.
+/// Errors: JOB (also if `MPI_Init` or `acp_init` has made this process a rank:
+/// `tsumugi_start` has its job), MEMORY, NULL.
 ///
 /// # Safety
 ///
@@ -163,14 +158,19 @@ pub unsafe extern "C" fn tsumugi_run(
     let run = || {
         let main = main.ok_or(TSUMUGI_ERROR_NULL)?;
         let (once, arg) = (OnlyRank::begin()?, Word(arg));
+        let beginning = process::begin("tsumugi_run");
+        let beginning = beginning.map_err(|reason| remember(TSUMUGI_ERROR_JOB, reason))?;
         let answer = tsumugi::run(move |runtime| {
             let arg = arg;
             once.keep();
-            let mut job = tsumugi_job::new(runtime.clone(), runtime.global()?, None);
+            let mut job = tsumugi_job::new(runtime.clone(), runtime.global()?, Origin::Run);
+            beginning.runs(runtime);
             // SAFETY: the caller's.
-            Ok::<_, Error>(Word(unsafe { main(&raw mut job, arg.0) }))
+            let answer = Word(unsafe { main(&raw mut job, arg.0) });
+            Ok::<_, Error>((answer, process::end()))
         });
-        let answer = answer.map_err(of_failure)?;
+        let (answer, ended) = answer.map_err(of_failure)?;
+        ended.map_err(|reason| remember(TSUMUGI_ERROR_JOB, reason))?;
         if !value.is_null() {
             // SAFETY: the caller's.
             unsafe { value.write(answer.0) };
@@ -292,19 +292,76 @@ impl Drop for OnlyRank {
     }
 }
 
+/// The use of another interface's rank.
+const OF_START: RankUser = RankUser { begins: "tsumugi_start", ends: "tsumugi_end" };
+
 /// Whether the process has begun a rank.
 static IS_RANK: AtomicBool = AtomicBool::new(false);
 
 impl tsumugi_job {
-    fn new(runtime: Runtime, global: Global, started: Option<Started>) -> Self {
+    fn new(runtime: Runtime, global: Global, origin: Origin) -> Self {
         let scheduler = tsumugi_scheduler::of(runtime.ults().clone());
-        Self { runtime, global, scheduler, started, regions: Mutex::default() }
+        Self { runtime, global, scheduler, origin, regions: Mutex::default() }
+    }
+
+    /// Makes the process a rank, with workers in the background.
+    fn start() -> Result<Self, c_int> {
+        let beginning = process::begin("tsumugi_start");
+        let beginning = beginning.map_err(|reason| remember(TSUMUGI_ERROR_JOB, reason))?;
+        let end = Arc::new(Latch::new(1));
+        let (sender, receiver) = mpsc::channel();
+        let ended = end.clone();
+        let rank = move || {
+            let failed = sender.clone();
+            let result = tsumugi::run(move |runtime| {
+                let opened =
+                    (runtime.clone(), runtime.global()?, Caller::of(runtime, "tsumugi_start"));
+                let _ = sender.send(Ok(opened));
+                drop(sender);
+                ended.wait_because(Reason::new("tsumugi_end"));
+                Ok::<_, Error>(())
+            });
+            if let Err(error) = &result {
+                let _ = failed.send(Err(of_error(error)));
+            }
+            result
+        };
+        let thread = thread::Builder::new().name("tsumugi".into()).spawn(rank);
+        let thread = thread.map_err(|error| remember(TSUMUGI_ERROR_JOB, error))?;
+        let begun = receiver.recv();
+        let begun =
+            begun.map_err(|_| remember(TSUMUGI_ERROR_JOB, "the rank's thread has panicked"))?;
+        let (runtime, global, caller) = match begun {
+            Ok(begun) => begun,
+            Err(code) => {
+                // `of_error` stored the reason on a thread that has ended, so it is
+                // stored again for the calling thread.
+                if let Ok(Err(error)) = thread.join() {
+                    remember(code, error);
+                }
+                return Err(code);
+            }
+        };
+        caller.begin();
+        beginning.runs(&runtime);
+        Ok(Self::new(runtime, global, Origin::Started(Started { end, caller, thread })))
+    }
+
+    /// The rank that another interface has made.
+    fn sharing(runtime: Runtime) -> Result<Self, c_int> {
+        match runtime.global() {
+            Ok(global) => Ok(Self::new(runtime, global, Origin::Shared)),
+            Err(error) => {
+                process::release(OF_START);
+                Err(of_failure(error))
+            }
+        }
     }
 
     /// Whether the job's threads keep nothing in memory of the program (stacks,
     /// heap). Only then can pages of that memory be exchanged for shared ones.
     pub(super) fn is_apart(&self) -> bool {
-        self.started.is_some()
+        matches!(self.origin, Origin::Started(_))
     }
 
     pub(super) fn known(&self) -> std::sync::MutexGuard<'_, Vec<(usize, usize, u64)>> {
