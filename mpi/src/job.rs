@@ -2,6 +2,7 @@
 
 use crate::abi::{self};
 use crate::backoff::back_off;
+use crate::copies::other_copy;
 use crate::fault::{Answer, Fault, fail};
 use crate::malloc;
 use crate::object::attribute::Keyvals;
@@ -23,9 +24,11 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, ThreadId};
 use std::{process, ptr};
 use tsumugi::{Config, EnteredJob, Rank, Runtime};
+use tsumugi_capi::process::{self as rank_of_process, RankUser};
 use tsumugi_core::sync::{AtomicPtr, AtomicU32, Ordering};
 use tsumugi_runtime::service::collectives::MessageContext;
 use tsumugi_runtime::service::messages::Messages;
+use tsumugi_ult::UltId;
 
 /// Of how many looks that find nothing one gives the core to other ranks.
 const LOOKS_PER_YIELD: u32 = 32;
@@ -41,7 +44,8 @@ pub(crate) struct Job {
     pub(crate) agreements: u16,
     _agreements: MessageContext,
     pub(crate) thread_level: c_int,
-    main: ThreadId,
+    /// The caller of MPI_Init: a ULT, or, if it was none, a thread.
+    main: (Option<UltId>, ThreadId),
     pub(crate) comms: Table<Arc<Communicator>>,
     pub(crate) groups: Table<Arc<RankGroup>>,
     pub(crate) datatypes: Table<Arc<Datatype>>,
@@ -68,6 +72,7 @@ pub(crate) struct Job {
     pub(crate) is_verbose: bool,
     /// Whether what the ranks call is compared, and what is left at the end reported.
     pub(crate) checks: bool,
+    /// `None`: the rank is that of `tsumugi_start` or its like, which ends it.
     entered: Mutex<Option<OfMain>>,
     /// Answers for attributes of the world, which programs get by their address.
     pub(crate) tag_max: c_int,
@@ -165,6 +170,7 @@ fn begin(wanted: c_int) -> Answer<c_int> {
             Ok(level)
         }
         Err(fault) => {
+            rank_of_process::release(OF_MPI);
             STATE.store(NONE, Ordering::Relaxed);
             Err(fault)
         }
@@ -172,17 +178,31 @@ fn begin(wanted: c_int) -> Answer<c_int> {
 }
 
 fn start(level: c_int) -> Answer<Job> {
+    if let Some(copies) = other_copy() {
+        fail!(abi::ERR_OTHER, "{copies}");
+    }
     let config = Config::from_env().map_err(|error| Fault::new(abi::ERR_OTHER, error))?;
     // A rank of MPI is a process with one core. The second worker attends to messages while
     // the first thread waits for other threads of the program, which may be in calls.
     let needed = if level >= abi::THREAD_SERIALIZED { 2 } else { 1 };
-    let workers = config.workers.unwrap_or(1).max(needed);
+    let wanted = config.workers.unwrap_or(1).max(needed);
     let (is_verbose, checks) = (config.verbose, config.mpi_checks);
     let has_heap = config.mpi_heap;
-    let Some(entered) = config.workers(workers).enter()? else {
-        fail!(abi::ERR_OTHER, "the calling thread cannot become a rank: it is a ULT already");
+    let other = |reason: String| Fault::new(abi::ERR_OTHER, reason);
+    let (runtime, begun) = match rank_of_process::use_rank(OF_MPI).map_err(other)? {
+        Some(runtime) => (runtime, None),
+        None => {
+            let beginning = rank_of_process::begin(OF_MPI.begins).map_err(other)?;
+            let Some(entered) = config.workers(wanted).enter()? else {
+                fail!(
+                    abi::ERR_OTHER,
+                    "the calling thread cannot become a rank: it is a ULT of a scheduler that \
+                     belongs to no job; call MPI_Init before, or tsumugi_start"
+                );
+            };
+            (entered.runtime().clone(), Some((beginning, entered)))
+        }
     };
-    let runtime = entered.runtime().clone();
     if has_heap {
         malloc::use_partition();
     }
@@ -192,7 +212,11 @@ fn start(level: c_int) -> Answer<Job> {
     let own = Communicator::own(&group)?;
     let agreements = group.handle().message_context()?;
     let cores = thread::available_parallelism().map_or(1, usize::from);
-    let neighbours = runtime.neighbours().count();
+    let (neighbours, workers) = (runtime.neighbours().count(), runtime.workers());
+    let entered = begun.map(|(beginning, entered)| {
+        beginning.runs(&runtime);
+        OfMain(entered)
+    });
     Ok(Job {
         messages,
         world,
@@ -200,7 +224,7 @@ fn start(level: c_int) -> Answer<Job> {
         agreements: agreements.number(),
         _agreements: agreements,
         thread_level: level,
-        main: thread::current().id(),
+        main: (tsumugi_ult::id(), thread::current().id()),
         comms: Table::new(kind::COMM),
         groups: Table::new(kind::GROUP),
         datatypes: Table::new(kind::DATATYPE),
@@ -219,7 +243,7 @@ fn start(level: c_int) -> Answer<Job> {
         is_crowded: neighbours.saturating_mul(workers) > cores,
         cores: u32::try_from(cores).unwrap_or(u32::MAX),
         vain_looks: AtomicU32::new(0),
-        entered: Mutex::new(Some(OfMain(entered))),
+        entered: Mutex::new(entered),
         tag_max: abi::TAG_MAX,
         size: runtime.size() as c_int,
         last_code: AtomicU32::new(abi::ERR_LASTCODE.cast_unsigned()),
@@ -278,10 +302,14 @@ pub(crate) fn finalize(job: &'static Job, user: User) -> Answer {
         if entered.as_ref().is_some_and(|entered| !entered.0.is_caller()) {
             fail!(abi::ERR_OTHER, "called by another thread than MPI_Init");
         }
+        if entered.is_some() {
+            rank_of_process::end().map_err(|reason| Fault::new(abi::ERR_OTHER, reason))?;
+        }
         entered.take()
     };
     job.buffered.drain(&job.messages);
     let left = entered.map_or(Ok(()), |entered| entered.0.leave());
+    rank_of_process::release(OF_MPI);
     STATE.store(ENDED, Ordering::Relaxed);
     // Release: as in `init`; later calls find no job.
     JOB.store(ptr::null_mut(), Ordering::Release);
@@ -296,9 +324,12 @@ pub(crate) fn abort(code: c_int) -> ! {
 }
 
 impl Job {
-    /// Whether the caller is the thread that called MPI_Init.
+    /// Whether the caller is the ULT or the thread that called MPI_Init.
     pub(crate) fn is_main(&self) -> bool {
-        thread::current().id() == self.main
+        match (tsumugi_ult::id(), self.main) {
+            (None, (None, main)) => thread::current().id() == main,
+            (own, (main, _)) => own == main,
+        }
     }
 
     /// Lets others run after a look that has found nothing: other ULTs of the rank, where ranks
@@ -317,6 +348,9 @@ impl Job {
         }
     }
 }
+
+/// The use of a rank that another interface has made.
+const OF_MPI: RankUser = RankUser { begins: "MPI_Init", ends: "MPI_Finalize" };
 
 static JOB: AtomicPtr<Job> = AtomicPtr::new(ptr::null_mut());
 /// Of the job.

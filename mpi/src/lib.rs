@@ -1,13 +1,15 @@
 //! libmpi_abi.so.1: MPI with the standard ABI of MPI 5.0, on tsumugi.
 //!
 //! `include/mpi.h` declares the functions; a program that was compiled with it, or with
-//! another header of the standard ABI, runs with this library.
+//! another header of the standard ABI, runs with this library. It exports the functions of
+//! `tsumugi-capi` and `tsumugi-acp`, too, so that such a program has ULTs that call MPI.
 //!
 //! | | |
 //! |---|---|
 //! | `abi` | handles, constants and the status: all that another ABI would have otherwise |
 //! | `object` | what handles name: communicators, groups, datatypes, operations, requests |
 //! | `job`, `call`, `fault` | the job of the process, a call of the program, why a call fails |
+//! | `copies` | another copy of tsumugi in the process |
 //! | `tables`, `requests` | the objects of the job by their handles |
 //! | `names` | the weak names `MPI_X`, and functions that are not built yet |
 //! | `left` | what the checking mode says at the end |
@@ -34,6 +36,7 @@ mod arguments;
 mod malloc;
 mod backoff;
 mod object;
+mod copies;
 mod job;
 mod tables;
 mod requests;

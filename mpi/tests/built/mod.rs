@@ -38,14 +38,27 @@ impl Built {
 
     /// Compiles a program, and returns where it is.
     pub fn compile(&self, source: &Path) -> Result<PathBuf, String> {
-        let name = source.file_stem().unwrap();
+        let name = source.file_stem().unwrap().to_str().unwrap();
+        self.compile_with(source, name, &[&self.library.join("libmpi_abi.so.1")])
+    }
+
+    /// Compiles a program to a file of this name, and links it with these libraries.
+    pub fn compile_with(
+        &self,
+        source: &Path,
+        name: &str,
+        libraries: &[&Path],
+    ) -> Result<PathBuf, String> {
         let program = self.library.join(name);
         let said = Command::new(env::var_os("CC").unwrap_or("cc".into()))
             .args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-g", "-pthread"])
             .arg("-I")
             .arg(package().join("include"))
+            .arg("-I")
+            .arg(package().with_file_name("include"))
             .arg(source)
-            .arg(self.library.join("libmpi_abi.so.1"))
+            .args(libraries)
+            .args(["-lm", "-ldl"])
             .arg(format!("-Wl,-rpath,{}", self.library.display()))
             .arg("-o")
             .arg(&program)
@@ -53,9 +66,7 @@ impl Built {
             .expect("there is a C compiler");
         match said.status.success() {
             true => Ok(program),
-            false => {
-                Err(format!("{}: {}\n", name.display(), String::from_utf8_lossy(&said.stderr)))
-            }
+            false => Err(format!("{name}: {}\n", String::from_utf8_lossy(&said.stderr))),
         }
     }
 }

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static int rank;
+static int rank __attribute__((unused));
 static int size __attribute__((unused));
 
 struct fault {

@@ -5,12 +5,13 @@
 //!    │     benches/lock        that of the benchmark of locks: simulated ranks, on gas
 //!    │     benches/program     whole programs, on arrays whose pages move
 //!    │      │
-//!    │      │   capi           the C interface, and the library for C programs
+//!    │      │   capi/library   the library for C programs
+//!    │      │    │   mpi       MPI's interface, and a library with all three
+//!    │      │    ├───┘
+//!    │      │   capi           the C interface
 //!    │      │    │
-//!    │      │   acp            ACP's interface, in the same library
+//!    │      │   acp            ACP's interface
 //!    │      │
-//!    │      │   mpi            MPI's interface and library
-//!    │      │    │
 //!    │      │   compat/myth    MassiveThreads' interface and library, on ult
 //!    │      │    │
 //!   tsumugi (facade) ── macros       the typed interface, and its procedural macros
@@ -65,7 +66,7 @@ const FLOORS: [(&str, &[&str]); 18] = [
     ("acp", &["tsumugi-core", "tsumugi-ult", "tsumugi"]),
     ("capi", &["tsumugi-core", "tsumugi-ult", "tsumugi", "tsumugi-acp"]),
     ("capi/library", &["tsumugi-capi"]),
-    ("mpi", &["tsumugi-core", "tsumugi-ult", "tsumugi-runtime", "tsumugi"]),
+    ("mpi", &["tsumugi-core", "tsumugi-ult", "tsumugi-runtime", "tsumugi", "tsumugi-capi"]),
     ("compat/myth", &["tsumugi-core", "tsumugi-ult"]),
     ("benches/ult", &["tsumugi-core", "tsumugi-ult", "tsumugi"]),
     ("benches/lock", &["tsumugi-core", "tsumugi-gas"]),

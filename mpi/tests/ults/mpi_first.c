@@ -1,0 +1,45 @@
+/* MPI_Init makes the rank, and tsumugi_start uses it. */
+#include "both.h"
+#include <acp.h>
+
+static void *none(struct tsumugi_job *job, void *arg)
+{
+    (void)job;
+    return arg;
+}
+
+static void *is_main(void *unused)
+{
+    int flag;
+    (void)unused;
+    MPI_Is_thread_main(&flag);
+    return (void *)(intptr_t)flag;
+}
+
+int main(int argc, char **argv)
+{
+    int provided, flag;
+    void *of_child;
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+    CHECK(provided == MPI_THREAD_MULTIPLE);
+    ults_call_mpi(NULL);
+    MPI_Is_thread_main(&flag);
+    CHECK(flag);
+    struct tsumugi_ult *child;
+    CHECK(tsumugi_spawn(NULL, NULL, is_main, NULL, &child) == TSUMUGI_OK);
+    CHECK(tsumugi_join(child, &of_child) == TSUMUGI_OK && of_child == NULL);
+
+    struct tsumugi_job *job, *second;
+    REFUSED(tsumugi_run(none, NULL, NULL), "MPI_Init has made this process a rank already");
+    CHECK(acp_init(&argc, &argv) == -1);
+    CHECK(strstr(tsumugi_acp_error(), "MPI_Init has made") != NULL);
+    CHECK(tsumugi_start(&job) == TSUMUGI_OK);
+    REFUSED(tsumugi_start(&second), "at most once");
+    job_is_mpis(job);
+    ults_call_mpi(tsumugi_workers(job));
+    CHECK(tsumugi_end(job) == TSUMUGI_OK);
+    /* The rank goes on. */
+    ults_call_mpi(NULL);
+    MPI_Finalize();
+    puts("all is well");
+}
