@@ -6,9 +6,10 @@
 #   make install-myth PREFIX=/opt/tsumugi   libmyth.so.0 and its header <myth/myth.h>; not a
 #                                           part of `install`, because MassiveThreads' own
 #                                           files have these names. And uninstall-myth
-#   make install-mpi PREFIX=/opt/tsumugi    libmpi_abi.so.1, mpi.h, mpicc, mpicxx, mpiexec and
-#                                           the command `tsumugi`; not a part of `install`,
-#                                           because every MPI has such names. And uninstall-mpi
+#   make install-mpi PREFIX=/opt/tsumugi    libmpi_abi.so.1, mpi.h, mpicc, mpicxx, mpiexec,
+#                                           tsumugi's headers and the command `tsumugi`; not a
+#                                           part of `install`, because every MPI has such names.
+#                                           And uninstall-mpi
 #   make install-mpi BUILT=target/debug     installs what cargo has built there, and builds
 #                                           nothing; so do install-command and install-myth
 #
@@ -42,8 +43,8 @@ parts := $(wildcard include/tsumugi/*.hpp)
 # What a program that is linked with the static library has to link, too.
 system := -pthread -lm -ldl -lgcc_s
 
-.PHONY: all library command myth mpi install install-library install-command uninstall \
-	install-myth uninstall-myth install-mpi uninstall-mpi
+.PHONY: all library command myth mpi install install-library install-headers install-command \
+	uninstall install-myth uninstall-myth install-mpi uninstall-mpi
 
 all: library command
 
@@ -69,10 +70,13 @@ mpi:
 
 install: install-library install-command
 
-install-library: library
-	$(INSTALL) -d $(addprefix $(DESTDIR),$(INCLUDEDIR)/tsumugi $(LIBDIR) $(PKGCONFIGDIR) $(CMAKEDIR))
+install-headers:
+	$(INSTALL) -d $(DESTDIR)$(INCLUDEDIR)/tsumugi
 	$(INSTALL) -m 644 $(headers) $(DESTDIR)$(INCLUDEDIR)
 	$(INSTALL) -m 644 $(parts) $(DESTDIR)$(INCLUDEDIR)/tsumugi
+
+install-library: library install-headers
+	$(INSTALL) -d $(addprefix $(DESTDIR),$(LIBDIR) $(PKGCONFIGDIR) $(CMAKEDIR))
 	$(INSTALL) -m 644 $(staged)/libtsumugi.a $(DESTDIR)$(LIBDIR)
 	$(INSTALL) -m 755 $(staged)/$(shared) $(DESTDIR)$(LIBDIR)
 	ln -sf $(shared) $(DESTDIR)$(LIBDIR)/$(soname)
@@ -92,7 +96,7 @@ install-myth: myth
 	ln -sf $(myth) $(DESTDIR)$(LIBDIR)/libmyth.so
 	$(INSTALL) -m 644 include/compat/myth.h $(DESTDIR)$(INCLUDEDIR)/myth/myth.h
 
-install-mpi: mpi install-command
+install-mpi: mpi install-headers install-command
 	$(INSTALL) -d $(addprefix $(DESTDIR),$(INCLUDEDIR) $(LIBDIR) $(PKGCONFIGDIR) $(BINDIR))
 	$(INSTALL) -m 755 -s $(built)/libmpi_abi.so $(DESTDIR)$(LIBDIR)/$(mpi)
 	ln -sf $(mpi) $(DESTDIR)$(LIBDIR)/libmpi_abi.so
@@ -117,7 +121,7 @@ uninstall-myth:
 	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,libmyth.so $(myth)) $(DESTDIR)$(INCLUDEDIR)/myth/myth.h
 	-rmdir --ignore-fail-on-non-empty $(DESTDIR)$(INCLUDEDIR)/myth
 
-# The command stays: it belongs to `uninstall`, too.
+# The command and tsumugi's headers stay: they belong to `uninstall`, too.
 uninstall-mpi:
 	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,libmpi_abi.so $(mpi)) $(DESTDIR)$(INCLUDEDIR)/mpi.h
 	rm -f $(DESTDIR)$(PKGCONFIGDIR)/tsumugi-mpi.pc

@@ -112,6 +112,17 @@ cmake --build cmake/build >/dev/null
 sums mpiexec -n 4 cmake/build/in_c
 sums mpiexec -n 4 cmake/build/in_cpp
 
+# ULTs that call MPI: the program of docs/mpi.md.
+awk '/^```c$/ { inside = 1; next } /^```$/ && inside { exit } inside' "$here/docs/mpi.md" >ults.c
+eval "$(line 'mpicc ults.c')"
+eval "said=\$($(line 'mpiexec -n 2') | sort)"
+[[ $said == $'rank 0: 100 right numbers\nrank 1: 100 right numbers' ]] || fail "ults: $said"
+# Beside MPI's functions the library has those of libtsumugi, by the same list.
+nm -D --defined-only "$prefix/lib/libmpi_abi.so.1" | awk '{ print $3 }' |
+    grep -E '^i?acp_|^tsumugi_' | sort >found
+sed -n 's/^    \([a-z][a-z0-9_]*\);$/\1/p' "$here/capi/install/tsumugi.map" | sort >listed
+diff listed found || fail "the functions of libtsumugi are not those of the list"
+
 # What mpiexec refuses.
 for wrong in "-n" "-n 2" "-strange ./program" "-n 1 ./program : -n 1 ./program"; do
     # shellcheck disable=SC2086
@@ -120,7 +131,6 @@ for wrong in "-n" "-n 2" "-strange ./program" "-n 1 ./program : -n 1 ./program";
 done
 
 # Nothing is left behind.
-make --silent -C "$here" uninstall-mpi PREFIX="$prefix"
-rm "$prefix/bin/tsumugi"
+make --silent -C "$here" uninstall-mpi uninstall PREFIX="$prefix"
 [[ -z $(find "$prefix" -type f -o -type l) ]] || fail "$(find "$prefix" -type f -o -type l) are left"
 echo "adopt_mpi: the installed MPI builds and runs programs of another folder"
