@@ -239,12 +239,14 @@ impl RowSeat {
         Ok(len)
     }
 
-    /// Ends the collective `number`. `has_read_all`: this member has seen the number of
-    /// every other one.
+    /// Ends the collective `number`. `all_left`: every member has ended the one so many before,
+    /// 1 if this member has seen the number `number` of all, 2 if the value that it has taken
+    /// was published by a member that had seen `number - 1` of all.
     #[inline]
-    pub fn leave(&self, rows: &impl RowMemory, number: u64, has_read_all: bool) {
-        if has_read_all {
-            self.all_done.store(number - 1, Ordering::Relaxed);
+    pub fn leave(&self, rows: &impl RowMemory, number: u64, all_left: Option<u64>) {
+        if let Some(before) = all_left {
+            let before = mutate!("row_left_early": before => 0);
+            self.all_done.store(number - before, Ordering::Relaxed);
         }
         let WatchedCount { count, sleepers } = &rows.row(self.me).done;
         // SeqCst: Release for what this member has read, pairs with Acquire in

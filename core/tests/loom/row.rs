@@ -99,7 +99,36 @@ impl Node {
                 self.until(&seat, me, || seat.try_take(self, number, from, 0, &mut into));
                 assert_eq!(into, [number as u8; 8], "{me} in {number}");
             }
-            seat.leave(self, number, publishes && from.is_some() && size == 2);
+            let has_seen_all = publishes && from.is_some() && size == 2;
+            seat.leave(self, number, has_seen_all.then_some(1));
+        }
+    }
+
+    /// Each member publishes a value, which the member 0 takes; then that one publishes another
+    /// value, which the others take.
+    fn run_rooted(&self, me: u32, times: u64) {
+        let size = self.members.len() as u32;
+        let seat = RowSeat::new(me, size, 0, self);
+        for _ in 0..times {
+            for is_result in [false, true] {
+                let number = seat.take_numbers(1);
+                let value = [number as u8; 8];
+                let value = (!is_result || me == 0).then_some(&value[..]);
+                self.until(&seat, me, || seat.try_enter(self, number, value));
+                let from = match (is_result, me) {
+                    (false, 0) => 1..size,
+                    (true, 0) | (false, _) => 0..0,
+                    (true, _) => 0..1,
+                };
+                for from in from {
+                    let mut into = [0; 8];
+                    self.until(&seat, me, || seat.try_take(self, number, from, 0, &mut into));
+                    assert_eq!(into, [number as u8; 8], "{me} in {number}");
+                }
+                let has_seen_all = !is_result && me == 0;
+                let all_left = if has_seen_all { Some(1) } else { is_result.then_some(2) };
+                seat.leave(self, number, all_left);
+            }
         }
     }
 }
@@ -142,6 +171,21 @@ fn a_root_waits_for_its_reader() {
             thread::spawn(move || node.run(1, 3, false, Some(0)))
         };
         node.run(0, 3, true, None);
+        other.join().unwrap();
+    });
+}
+
+/// A member combines the values of all, and the others take its result: each of them goes on
+/// without a look at what the others have done.
+#[test]
+fn one_member_brings_the_result_to_all() {
+    check(&["row_value_late"], || {
+        let node = Node::new(2, Waits::Trying);
+        let other = {
+            let node = node.clone();
+            thread::spawn(move || node.run_rooted(1, 2))
+        };
+        node.run_rooted(0, 2);
         other.join().unwrap();
     });
 }

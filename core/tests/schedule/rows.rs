@@ -6,8 +6,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use tsumugi_conformance::Seeded;
 use tsumugi_core::coll::row::{CellRow, RowMemory, RowSeat, RowWait};
 use tsumugi_core::coll::schedule::{
-    AllgatherDesign, AllreduceDesign, BroadcastDesign, BufferSpan, CollBuffer, CollStep,
-    Collective, CombineOrder,
+    AllgatherDesign, AllreduceDesign, BroadcastDesign, BufferSpan, CollBuffer, CollChoice,
+    CollForced, CollStep, Collective, CombineOrder,
 };
 use tsumugi_core::mem::Rank;
 use tsumugi_core::sim::{Seeds, check};
@@ -77,8 +77,9 @@ impl Part<'_> {
                 self.output[range(into)].copy_from_slice(&value);
                 Ok(())
             }
-            CollStep::Leave { has_read_all } => {
-                seat.leave(rows, self.number, has_read_all);
+            CollStep::Leave { all_left } => {
+                seat.leave(rows, self.number, all_left);
+                self.number += 1;
                 Ok(())
             }
             _ => panic!("{step:?} in {:?}, whose values are short", self.case),
@@ -125,7 +126,11 @@ fn drawn_cases(draws: &mut Seeded, size: u32) -> Vec<Case> {
         );
         let most = if whole { CellRow::VALUE_BYTES / 8 / size as usize } else { 32 };
         let count = [0, 1, 2, most.min(32)][draws.below(4) as usize];
-        Case::new(kind, size, draws.below(size.into()) as u32, count, commutes)
+        let mut case = Case::new(kind, size, draws.below(size.into()) as u32, count, commutes);
+        if draws.below(2) == 0 {
+            case.choice = CollChoice::forcing(CollForced::parse("all=rooted_rows").unwrap());
+        }
+        case
     };
     (0..40).map(case).collect()
 }
@@ -160,13 +165,17 @@ fn run(seed: u64, deaths: u64) {
         // A member is fast for a while, or stands still.
         for _ in 0..1 + draws.below(12) {
             let (case, me) = (&cases[member.case], member.me);
-            let part = member.part.get_or_insert_with(|| Part {
-                case,
-                machine: Collective::new(case.published(me)),
-                held: None,
-                number: member.seat.take_numbers(1),
-                input: case.input(me),
-                output: case.output(me),
+            let part = member.part.get_or_insert_with(|| {
+                let plan = case.published(me);
+                assert!(plan.as_published().is_some(), "{case:?}");
+                Part {
+                    case,
+                    held: None,
+                    number: member.seat.take_numbers(plan.row_turns()),
+                    machine: Collective::new(plan),
+                    input: case.input(me),
+                    output: case.output(me),
+                }
             });
             if let Some(victim) = dead.first().filter(|_| draws.below(100) == 0) {
                 part.machine.handle_lost(Rank(*victim));
@@ -219,7 +228,7 @@ fn a_member_runs_one_collective_after_the_other() {
     assert_eq!([seat.take_numbers(2), seat.take_numbers(1)], [1, 3]);
     seat.try_enter(&rows, 1, Some(&[])).unwrap();
     assert!(seat.try_enter(&rows, 2, Some(&[])).is_err(), "the first one is not over");
-    seat.leave(&rows, 1, true);
+    seat.leave(&rows, 1, Some(1));
     seat.try_enter(&rows, 2, Some(&[])).unwrap();
 }
 
@@ -232,7 +241,7 @@ fn the_last_number_is_that_of_the_last_collective() {
     assert_eq!(seat.last_number(), 7);
     let number = seat.take_numbers(1);
     seat.try_enter(&rows, number, None).unwrap();
-    seat.leave(&rows, number, false);
+    seat.leave(&rows, number, None);
     assert_eq!(seat.last_number(), 8);
 }
 

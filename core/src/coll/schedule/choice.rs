@@ -71,7 +71,17 @@ impl CollChoice {
         }
         match self.forced(kind, of) {
             None => taken <= self.of(of).published_max,
-            Some(algorithm) => matches!(algorithm, CollAlgorithm::Rows),
+            Some(algorithm) => {
+                matches!(algorithm, CollAlgorithm::Rows | CollAlgorithm::RootedRows)
+            }
+        }
+    }
+
+    /// Whether one member reads the values of all, where all need the same of them.
+    const fn has_rooted_rows(&self, kind: CollKind, of: CollMember) -> bool {
+        match self.forced(kind, of) {
+            None => of.size > self.of(of).published_members_max,
+            Some(algorithm) => matches!(algorithm, CollAlgorithm::RootedRows),
         }
     }
 
@@ -79,7 +89,12 @@ impl CollChoice {
     pub fn barrier(&self, plan: &mut CollPlan, of: CollMember, view: Option<NodeView>) {
         let view = self.by_nodes(CollKind::Barrier, view);
         match view.map(|view| levels(of.me, view, None)) {
-            None if self.publishes(CollKind::Barrier, of, 0, 0) => plan.published_barrier(of),
+            None if self.publishes(CollKind::Barrier, of, 0, 0) => {
+                match self.has_rooted_rows(CollKind::Barrier, of) {
+                    true => plan.rooted_rows_barrier(of),
+                    false => plan.published_barrier(of),
+                }
+            }
             None => plan.barrier(of),
             Some(Levels { inner, outer, is_leader, .. }) => {
                 plan.reduce_in_place(inner, 0, BufferSpan::EMPTY);
@@ -181,7 +196,10 @@ impl CollChoice {
         let input = BufferSpan::first(CollBuffer::Input, elements.total());
         let data = BufferSpan::first(CollBuffer::Output, elements.total());
         if self.publishes(CollKind::Allreduce, of, elements.total(), elements.total()) {
-            plan.published_reduce(of, elements, 0..of.size);
+            match self.has_rooted_rows(CollKind::Allreduce, of) {
+                true => plan.rooted_rows_allreduce(of, elements),
+                false => plan.published_reduce(of, elements, 0..of.size),
+            };
             return;
         }
         plan.copy(input, data);

@@ -39,8 +39,10 @@ pub enum CollKind {
 /// An algorithm that can be forced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CollAlgorithm {
-    /// Rows of cells, for values that fit.
+    /// Rows of cells, for values that fit; each member reads all that it needs.
     Rows,
+    /// Rows of cells; one member reads those of all, and publishes the result.
+    RootedRows,
     /// A binomial tree.
     Tree,
     /// Each member by itself.
@@ -102,10 +104,12 @@ impl CollKind {
     /// The words for its algorithms, and for whether it goes by nodes.
     pub const fn words(self) -> &'static [&'static str] {
         match self {
-            Self::Barrier => &["rows", "dissemination", "nodes", "direct"],
+            Self::Barrier => &["rows", "rooted_rows", "dissemination", "nodes", "direct"],
             Self::Broadcast => &["rows", "tree", "chain", "spread", "nodes", "direct"],
             Self::Reduce => &["rows", "tree", "nodes", "direct"],
-            Self::Allreduce => &["rows", "doubling", "halving", "ring", "nodes", "direct"],
+            Self::Allreduce => {
+                &["rows", "rooted_rows", "doubling", "halving", "ring", "nodes", "direct"]
+            }
             Self::Scan => &["rows", "doubling"],
             Self::Rooted => &["rows", "tree", "flat", "nodes", "direct"],
             Self::Allgather => &["rows", "doubling", "bruck", "ring", "nodes", "direct"],
@@ -116,8 +120,9 @@ impl CollKind {
 }
 
 impl CollAlgorithm {
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::Rows,
+        Self::RootedRows,
         Self::Tree,
         Self::Flat,
         Self::Chain,
@@ -133,6 +138,7 @@ impl CollAlgorithm {
     const fn name(self) -> &'static str {
         match self {
             Self::Rows => "rows",
+            Self::RootedRows => "rooted_rows",
             Self::Tree => "tree",
             Self::Flat => "flat",
             Self::Chain => "chain",
@@ -257,8 +263,9 @@ const ALL: &str = "all";
 const AUTO: &str = "auto";
 const BY_NODES: &str = "nodes";
 /// All words for algorithms.
-const EVERY: [&str; 13] = [
+const EVERY: [&str; 14] = [
     "rows",
+    "rooted_rows",
     "tree",
     "flat",
     "chain",

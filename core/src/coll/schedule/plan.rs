@@ -135,12 +135,18 @@ impl CollPlan {
         self.stages.iter().filter(is_one).count() as u64
     }
 
-    /// The plan's only stage, if that goes through the rows of the group.
-    pub fn as_published(&self) -> Option<&Published> {
-        match self.stages.as_slice() {
-            [Stage { algorithm: Algorithm::Published(published), .. }] => Some(published),
-            _ => None,
+    /// The stages, if there are some and all of them go through the rows of the group.
+    pub fn as_published(&self) -> Option<impl Iterator<Item = &Published>> {
+        fn published(stage: &Stage) -> Option<&Published> {
+            match &stage.algorithm {
+                Algorithm::Published(published) => Some(published),
+                _ => None,
+            }
         }
+        let stages = self.stages.as_slice();
+        let is_one = |stage| published(stage).is_some();
+        let is_so = !stages.is_empty() && stages.iter().all(is_one);
+        is_so.then(|| stages.iter().filter_map(published))
     }
 
     /// The number of stages.

@@ -20,6 +20,9 @@ pub struct Published {
     pub(super) except: Option<u32>,
     pub(super) part: ValuePart,
     pub(super) into: ValueUse,
+    /// How many collectives before this one all members have ended one, when this member ends
+    /// this one; `None`: not known.
+    pub(super) all_left: Option<u64>,
 }
 
 /// Which bytes of a published value a member takes.
@@ -47,9 +50,11 @@ pub(super) enum ValueUse {
 impl Published {
     /// Takes the values of these members.
     pub(super) const fn new(size: u32, sent: Option<BufferSpan>, from: Range<u32>) -> Self {
+        // Each of the values says that its member has ended the collective before.
+        let all_left = if from.end - from.start == size { Some(1) } else { None };
         let from = (from.start, from.end);
         let (part, into) = (ValuePart::Whole, ValueUse::Nothing);
-        Self { size, sent, from, except: None, part, into }
+        Self { size, sent, from, except: None, part, into, all_left }
     }
 
     pub(super) const fn rounds(&self) -> u32 {
@@ -65,8 +70,8 @@ impl Published {
             return Some(CollStep::Enter { from: self.sent });
         }
         if index > count {
-            let has_read_all = count == self.size;
-            return (index == count + 1).then_some(CollStep::Leave { has_read_all });
+            let all_left = self.all_left;
+            return (index == count + 1).then_some(CollStep::Leave { all_left });
         }
         let member = first + index - 1;
         let order = CombineOrder::IntoFirst;

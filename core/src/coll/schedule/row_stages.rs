@@ -19,6 +19,32 @@ impl CollPlan {
         self.published(Published::new(of.size, sent, 0..of.size))
     }
 
+    /// Waits for all members, with one that sees them all.
+    pub(super) fn rooted_rows_barrier(&mut self, of: CollMember) -> &mut Self {
+        let sent = Some(BufferSpan::EMPTY);
+        self.published(Published::new(of.size, sent, all_if_root(of)))
+            .published_result(of, BufferSpan::EMPTY)
+    }
+
+    /// Combines the inputs of all members at one of them, and brings the result to all: two
+    /// values are read by each but that one, in the place of one of each member.
+    pub(super) fn rooted_rows_allreduce(
+        &mut self,
+        of: CollMember,
+        elements: Elements,
+    ) -> &mut Self {
+        let output = BufferSpan::first(CollBuffer::Output, elements.total());
+        self.published_reduce(of, elements, all_if_root(of)).published_result(of, output)
+    }
+
+    /// Brings the bytes `data` of the first member, which has just read the values of all, to
+    /// all.
+    fn published_result(&mut self, of: CollMember, data: BufferSpan) -> &mut Self {
+        // All values of the collective before were published, so all have ended the one before
+        // that.
+        self.published(Published { all_left: Some(2), ..broadcast(of, 0, data) })
+    }
+
     /// Brings the bytes `data` of the root to all.
     pub(super) fn published_broadcast(
         &mut self,
@@ -26,13 +52,7 @@ impl CollPlan {
         root: u32,
         data: BufferSpan,
     ) -> &mut Self {
-        self.published(match of.me == root {
-            true => Published::new(of.size, Some(data), root..root),
-            false => {
-                let into = ValueUse::Copy(data);
-                Published { into, ..Published::new(of.size, None, root..root + 1) }
-            }
-        })
+        self.published(broadcast(of, root, data))
     }
 
     /// Combines the inputs of these members to the output.
@@ -103,4 +123,20 @@ impl CollPlan {
         let into = ValueUse::Block(Blocks::Even { bytes });
         self.published(Published { part, into, ..Published::new(of.size, sent, 0..of.size) })
     }
+}
+
+/// The part of a member in a broadcast of the bytes `data` of the root.
+fn broadcast(of: CollMember, root: u32, data: BufferSpan) -> Published {
+    match of.me == root {
+        true => Published::new(of.size, Some(data), root..root),
+        false => {
+            let into = ValueUse::Copy(data);
+            Published { into, ..Published::new(of.size, None, root..root + 1) }
+        }
+    }
+}
+
+/// The first member reads the values of all, and the others none.
+const fn all_if_root(of: CollMember) -> Range<u32> {
+    0..if of.me == 0 { of.size } else { 0 }
 }

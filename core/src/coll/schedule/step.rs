@@ -88,8 +88,8 @@ pub enum CollStep {
     },
     /// Ends that collective.
     Leave {
-        /// Whether this rank has taken what each member has published.
-        has_read_all: bool,
+        /// How many collectives earlier all members have surely ended one; `None`: not known.
+        all_left: Option<u64>,
     },
 }
 

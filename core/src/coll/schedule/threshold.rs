@@ -9,6 +9,9 @@ pub struct CollThresholds {
     /// Members that have rows, and of which each takes so many bytes of another one or less,
     /// go through them.
     pub published_max: usize,
+    /// In barriers and allreduces through rows of so many members or fewer each member reads
+    /// the values of all; of more, one reads them, and publishes the result.
+    pub published_members_max: u32,
     /// Broadcasts of these lengths go through a chain, if it has pieces enough; others through a
     /// tree, or are spread.
     pub broadcast_chain: Range<usize>,
@@ -52,6 +55,7 @@ impl CollThresholds {
     /// and those of [`FAR`](Self::FAR), and some of the results.
     pub const NEAR: Self = Self {
         published_max: 256,
+        published_members_max: 16,
         broadcast_chain: 16 << 10..96 << 10,
         broadcast_piece: 4 << 10,
         broadcast_members_per_piece: usize::MAX,

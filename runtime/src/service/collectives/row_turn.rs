@@ -15,6 +15,8 @@ use tsumugi_core::wait::Reason;
 pub(super) struct RowTurn {
     /// The number, in the group's rows, of the turn that is next or under way.
     number: u64,
+    /// The number of the last turn.
+    last: u64,
     /// A member's value has another length than this rank expects.
     error: Option<CollError>,
 }
@@ -24,7 +26,7 @@ impl RowTurn {
     #[inline]
     pub(super) fn new(group: &GroupHandle, turns: u64) -> Self {
         let number = group.rows().map_or(0, |rows| rows.seat().take_numbers(turns));
-        Self { number, error: None }
+        Self { number, last: (number + turns).saturating_sub(1), error: None }
     }
 
     /// The first error, once.
@@ -32,7 +34,7 @@ impl RowTurn {
         self.error.take()
     }
 
-    /// Runs a collective that has no other stage, and waits for its end. `reason` makes the
+    /// Runs a collective that has no other stages, and waits for its end. `reason` makes the
     /// reason of a wait for a member, for reports.
     ///
     /// # Errors
@@ -41,19 +43,20 @@ impl RowTurn {
     ///
     /// # Safety
     ///
-    /// The buffers and tables are those of the stage, and are not otherwise used until this
+    /// The buffers and tables are those of the stages, and are not otherwise used until this
     /// returns.
-    pub(super) unsafe fn run(
+    pub(super) unsafe fn run<'p>(
         mut self,
         group: &GroupHandle,
-        published: &Published,
+        stages: impl Iterator<Item = &'p Published>,
         tables: &CollTables<'_>,
         buffers: &CollBuffers,
         combine: Combine<'_>,
         reason: impl Fn(u32) -> Reason,
     ) -> Result<(), Error> {
         let rows = group.rows().expect("a plan with rows is for a group that has them");
-        for step in (0..).map_while(|index| published.step(tables, index)) {
+        let steps = |stage: &'p Published| (0..).map_while(|index| stage.step(tables, index));
+        for step in stages.flat_map(steps) {
             // SAFETY: the caller's promise.
             while let Err(wait) = unsafe { self.step(group, step, buffers, combine) } {
                 let waited = rows.wait(wait, reason(wait.member()));
@@ -110,7 +113,7 @@ impl RowTurn {
                         let sent = seat.try_take(&memory, number, member, at, value)?;
                         if value_bytes.is_none_or(|expected| expected == sent) {
                             let combine = combine.expect("a reduction has an operation");
-                            let leaves = LeaveOnPanic { seat, memory: &memory, number };
+                            let leaves = LeaveOnPanic { seat, memory: &memory, last: self.last };
                             combine(value.as_ptr(), buffers.target(into), len, order);
                             std::mem::forget(leaves);
                         }
@@ -123,8 +126,8 @@ impl RowTurn {
                     self.error.get_or_insert(error);
                 }
             }
-            CollStep::Leave { has_read_all } => {
-                seat.leave(&memory, number, has_read_all);
+            CollStep::Leave { all_left } => {
+                seat.leave(&memory, number, all_left);
                 self.number += 1;
             }
             CollStep::Copy { .. }
@@ -136,16 +139,17 @@ impl RowTurn {
     }
 }
 
-/// Ends a turn whose operation panics: the other members have this rank's value.
+/// Ends the turns of a collective whose operation panics: the other members have this rank's
+/// value, and wait for ever if they need its result.
 struct LeaveOnPanic<'g, M: RowMemory> {
     seat: &'g RowSeat,
     memory: &'g M,
-    number: u64,
+    last: u64,
 }
 
 impl<M: RowMemory> Drop for LeaveOnPanic<'_, M> {
     fn drop(&mut self) {
-        self.seat.leave(self.memory, self.number, false);
+        self.seat.leave(self.memory, self.last, None);
     }
 }
 

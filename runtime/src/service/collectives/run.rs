@@ -28,11 +28,11 @@ impl GroupHandle {
     ) -> Result<(), Error> {
         tsumugi_ult::assert_may_block("collective");
         self.service().check()?;
-        if let Some(published) = plan.as_published() {
-            let (turn, tag) = (RowTurn::new(self, 1), self.next());
+        if let Some(stages) = plan.as_published() {
+            let (turn, tag) = (RowTurn::new(self, plan.row_turns()), self.next());
             let reason = |member| self.reason(plan.name(), tag, member);
             // SAFETY: the caller's promise.
-            return unsafe { turn.run(self, published, tables, buffers, combine, reason) };
+            return unsafe { turn.run(self, stages, tables, buffers, combine, reason) };
         }
         let mut exchange = Exchange::new(plan, self);
         loop {
