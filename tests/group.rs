@@ -17,8 +17,13 @@ fn collectives_give_the_results_of_serial_ones() {
 
 #[test]
 fn forced_algorithms_give_the_same_results() {
-    for words in ["all=rows", "all=tree,all=ring", "all=chain,all=halving,all=bruck", "all=spread"]
-    {
+    for words in [
+        "all=rows",
+        "all=rooted_rows",
+        "all=tree,all=ring",
+        "all=chain,all=halving,all=bruck",
+        "all=spread",
+    ] {
         let collectives = CollForced::parse(words).unwrap();
         let config = Config::default().collectives(collectives);
         config.run_ranks(4, |rt| collectives::play(rt, &[1, 5, 3000])).map(drop).unwrap();
@@ -71,6 +76,32 @@ fn wrong_calls_name_what_is_wrong() {
         let (bytes, expected) = if me == 0 { (8, 4) } else { (4, 8) };
         assert_eq!(coll(ended), CollError::LengthsDiffer { rank: peer, bytes, expected });
         world.barrier()
+    })
+    .unwrap();
+}
+
+/// The member that reads the values of all does not publish what lacks one of them.
+#[test]
+fn a_value_of_another_length_is_an_error_at_all() {
+    run_ranks(4, |rt| {
+        let forced = CollForced::NONE.with(CollKind::Allreduce, "rooted_rows").unwrap();
+        let group = rt.world().duplicate_forcing(forced)?;
+        let mut values = vec![1u32; if rt.rank().0 == 2 { 2 } else { 1 }];
+        match group.allreduce(&mut values, Sum) {
+            Err(Error::Coll(CollError::LengthsDiffer { rank, bytes, expected })) => {
+                let wanted = match rt.rank().0 {
+                    0 => (2, 8, 4),
+                    2 => (0, 0, 8),
+                    _ => (0, 0, 4),
+                };
+                assert_eq!((rank.0, bytes, expected), wanted);
+            }
+            other => panic!("{other:?}"),
+        }
+        let mut values = [rt.rank().0];
+        group.allreduce(&mut values, Sum)?;
+        assert_eq!(values, [6]);
+        Ok::<_, Error>(())
     })
     .unwrap();
 }

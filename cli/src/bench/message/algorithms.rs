@@ -28,13 +28,21 @@ pub const ROWS: &[&str] = &[
 pub fn measure(bench: &mut MessageBench<'_>) -> Result<(), Failure> {
     let sizes = if bench.is_quick { QUICK_SIZES } else { SIZES };
     for (name, kind) in ROWS.iter().zip(KINDS) {
-        for ranks in RANKS {
+        for ranks in RANKS.into_iter().chain(CROWDS) {
             let mut systems = bench.one_of_ours(YIELDING)?;
             let is_near = systems.len() == 1;
             if !is_near {
                 systems.remove(0);
             }
-            let sizes = if kind == CollKind::Barrier { &[0][..] } else { sizes };
+            let is_crowd = CROWDS.contains(&ranks);
+            if is_crowd && !(is_near && kind.words().contains(&"rooted_rows")) {
+                continue;
+            }
+            let sizes = match kind {
+                CollKind::Barrier => &[0],
+                _ if is_crowd => &sizes[..1],
+                _ => sizes,
+            };
             let cases = cases(name, kind, (ranks, is_near), sizes, bench.rounds());
             bench.measure(&cases, (&systems, ranks), None)?;
         }
@@ -58,7 +66,7 @@ fn cases(
         Case { passes: PASSES, ..case }
     };
     let serves = |bytes: usize, word: &str| match word {
-        "rows" => is_near && bytes * blocks(kind, ranks) <= CellRow::VALUE_BYTES,
+        "rows" | "rooted_rows" => is_near && bytes * blocks(kind, ranks) <= CellRow::VALUE_BYTES,
         "nodes" | "direct" => !is_near && ranks > 2,
         "halving" | "ring" if kind == CollKind::Allreduce => bytes / 8 >= ranks as usize,
         _ => true,
@@ -157,6 +165,8 @@ const SIZES: &[usize] = &[
 ];
 const QUICK_SIZES: &[usize] = &[8, 256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
 const PASSES: u32 = 3;
+/// More ranks of a node, for short values.
+const CROWDS: [u32; 3] = [16, 32, 64];
 
 #[cfg(test)]
 mod tests {

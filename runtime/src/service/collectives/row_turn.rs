@@ -93,6 +93,8 @@ impl RowTurn {
             CollStep::Enter { from } => {
                 let value = from.map(|from| match from.len {
                     0 => &[][..],
+                    // A result without some member's value: no other member takes it for one.
+                    _ if self.error.is_some() => &[][..],
                     // SAFETY: the caller's promise.
                     len => unsafe { slice::from_raw_parts(buffers.source(from), len) },
                 });
