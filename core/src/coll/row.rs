@@ -245,7 +245,6 @@ impl RowSeat {
     #[inline]
     pub fn leave(&self, rows: &impl RowMemory, number: u64, all_left: Option<u64>) {
         if let Some(before) = all_left {
-            let before = mutate!("row_left_early": before => 0);
             self.all_done.store(number - before, Ordering::Relaxed);
         }
         let WatchedCount { count, sleepers } = &rows.row(self.me).done;
