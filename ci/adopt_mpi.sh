@@ -91,7 +91,7 @@ sums mpiexec -n 4 ./shown
 
 # pkg-config.
 eval "$(line 'pkg-config ')"
-sums env LD_LIBRARY_PATH="$prefix/lib" mpiexec -n 4 ./program-pc
+sums mpiexec -n 4 ./program-pc
 
 # CMake finds the wrappers on the path.
 mkdir cmake

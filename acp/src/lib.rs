@@ -72,5 +72,7 @@ pub use workspace::*;
 pub mod process {
     pub use crate::caller::Caller;
     pub use crate::mirror::{end_mirror, mirrored};
-    pub use crate::shared_rank::{BeginningRank, RankUser, begin, end, release, use_rank};
+    pub use crate::shared_rank::{
+        BeginningRank, RankUser, begin, end, end_anyway, release, use_rank,
+    };
 }

@@ -63,6 +63,10 @@ pub unsafe fn mirrored(
     at: NonNull<u8>,
     bytes: usize,
 ) -> Result<NonNull<u8>, &'static str> {
+    if runtime.handle().heap().contains(at) {
+        return Err("the memory is a block of the rank's own heap, which other ranks see at \
+                    another place");
+    }
     let mut mirror = MIRROR.lock().unwrap_or_else(PoisonError::into_inner);
     // SAFETY: the caller's.
     unsafe { mirror.get_or_insert_default().reach(runtime, at.as_ptr() as usize, bytes) }

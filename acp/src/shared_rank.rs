@@ -90,6 +90,17 @@ pub fn end() -> Result<(), String> {
     Ok(())
 }
 
+/// The same, where the rank ends in any case; then nobody may use it any more.
+///
+/// # Errors
+///
+/// Those of [`end`].
+pub fn end_anyway() -> Result<(), String> {
+    let ended = end();
+    *state() = State::None;
+    ended
+}
+
 impl BeginningRank {
     /// The rank has begun, and others may use it.
     pub fn runs(self, runtime: &Runtime) {

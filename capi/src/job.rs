@@ -121,6 +121,8 @@ pub unsafe extern "C" fn tsumugi_end(job: *mut tsumugi_job) -> c_int {
         drop((global, scheduler, regions, runtime));
         let Origin::Started(started) = origin else {
             process::release(OF_START);
+            // The rank goes on, and may be used again.
+            OnlyRank::end();
             return all_came.map_err(of_failure);
         };
         // SAFETY: no rank reaches the memory any more, because all regions have
@@ -167,14 +169,14 @@ pub unsafe extern "C" fn tsumugi_run(
             beginning.runs(runtime);
             // SAFETY: the caller's.
             let answer = Word(unsafe { main(&raw mut job, arg.0) });
-            Ok::<_, Error>((answer, process::end()))
+            Ok::<_, Error>((answer, process::end_anyway()))
         });
         let (answer, ended) = answer.map_err(of_failure)?;
-        ended.map_err(|reason| remember(TSUMUGI_ERROR_JOB, reason))?;
         if !value.is_null() {
             // SAFETY: the caller's.
             unsafe { value.write(answer.0) };
         }
+        ended.map_err(|reason| remember(TSUMUGI_ERROR_JOB, reason))?;
         Ok(())
     };
     code_of(run())
@@ -267,7 +269,8 @@ pub(super) unsafe fn job<'a>(job: *const tsumugi_job) -> Result<&'a tsumugi_job,
     unsafe { job.as_ref() }.ok_or_else(|| null("job"))
 }
 
-/// The begin of the process's only rank, which another one may repeat if it fails.
+/// The begin of the process's only rank, or of its use, which another one may repeat if it
+/// fails.
 struct OnlyRank;
 
 impl OnlyRank {
@@ -283,12 +286,17 @@ impl OnlyRank {
     fn keep(self) {
         std::mem::forget(self);
     }
+
+    /// Another one may begin.
+    fn end() {
+        // Relaxed: as in `begin`.
+        IS_RANK.store(false, Ordering::Relaxed);
+    }
 }
 
 impl Drop for OnlyRank {
     fn drop(&mut self) {
-        // Relaxed: as in `begin`.
-        IS_RANK.store(false, Ordering::Relaxed);
+        Self::end();
     }
 }
 

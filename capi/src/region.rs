@@ -106,7 +106,9 @@ pub unsafe extern "C" fn tsumugi_register(
             let base = unsafe { mirrored(&job.runtime, at, bytes) };
             base.map_err(|error| remember(TSUMUGI_ERROR_REACH, error))?
         } else {
-            return Err(TSUMUGI_ERROR_REACH);
+            let reason = "tsumugi_start has not made this rank, so memory of the program cannot be \
+                          registered: tsumugi_expose gives memory";
+            return Err(remember(TSUMUGI_ERROR_REACH, reason));
         };
         // SAFETY: the memory is exposed memory, or a window of it that is never
         // given back; for the rest the caller's contract.

@@ -6,12 +6,16 @@ use std::mem::zeroed;
 /// Says which file has the functions that the program calls, if it is not this library: the
 /// program was linked with libtsumugi as well, and that came first.
 pub(crate) fn other_copy() -> Option<String> {
-    // SAFETY: a name that ends with zero.
-    let called = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"tsumugi_start".as_ptr()) };
     // Not `tsumugi_start`, whose address is that of the copy that came first.
     let own: fn() -> Option<String> = other_copy;
-    let (called, own) = (object_of(called)?, object_of(own as *const c_void)?);
-    (called.dli_fbase != own.dli_fbase).then(|| {
+    let own = object_of(own as *const c_void)?;
+    let called = |name: &CStr| {
+        // SAFETY: a name that ends with zero.
+        object_of(unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) })
+    };
+    let (called, other) = (called(c"tsumugi_start")?, called(c"tsumugi_reason")?);
+    // A tool that replaces one of the functions is no copy.
+    (called.dli_fbase != own.dli_fbase && called.dli_fbase == other.dli_fbase).then(|| {
         // SAFETY: the loader's names of objects that are loaded.
         let [called, own] = [called, own].map(|object| unsafe { CStr::from_ptr(object.dli_fname) });
         format!(

@@ -207,10 +207,9 @@ fn start(level: c_int) -> Answer<Job> {
         malloc::use_partition();
     }
     let messages = runtime.handle().messages().clone();
-    let group = runtime.world();
-    let world = Communicator::world(&group);
-    let own = Communicator::own(&group)?;
-    let agreements = group.handle().message_context()?;
+    let world = Communicator::world(&runtime.world())?;
+    let own = Communicator::own(&world.group)?;
+    let agreements = world.group.handle().message_context()?;
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let (neighbours, workers) = (runtime.neighbours().count(), runtime.workers());
     let entered = begun.map(|(beginning, entered)| {
@@ -290,24 +289,38 @@ fn watch_exit() {
 /// and blocks until all ranks have come.
 pub(crate) fn finalize(job: &'static Job, user: User) -> Answer {
     if user == User::World {
+        if WORLD.load(Ordering::Relaxed) == ENDED {
+            fail!(abi::ERR_OTHER, "called for the second time");
+        }
         job.own.delete_attributes()?;
         job.world.delete_attributes()?;
-        WORLD.store(ENDED, Ordering::Relaxed);
     }
-    if USERS.fetch_sub(1, Ordering::Relaxed) > 1 {
-        return Ok(());
-    }
-    let entered = {
+    let (entered, is_shared) = {
+        // Of several users that end at once, one is the last.
         let mut entered = lock(&job.entered);
-        if entered.as_ref().is_some_and(|entered| !entered.0.is_caller()) {
-            fail!(abi::ERR_OTHER, "called by another thread than MPI_Init");
-        }
-        if entered.is_some() {
+        if USERS.load(Ordering::Relaxed) == 1
+            && let Some(of_main) = &*entered
+        {
+            if !of_main.0.is_caller() {
+                fail!(abi::ERR_OTHER, "called by another thread than MPI_Init");
+            }
             rank_of_process::end().map_err(|reason| Fault::new(abi::ERR_OTHER, reason))?;
         }
-        entered.take()
+        // All that may fail is done.
+        if user == User::World {
+            WORLD.store(ENDED, Ordering::Relaxed);
+        }
+        if USERS.fetch_sub(1, Ordering::Relaxed) > 1 {
+            return Ok(());
+        }
+        let is_shared = entered.is_none();
+        (entered.take(), is_shared)
     };
     job.buffered.drain(&job.messages);
+    if is_shared {
+        // The end of the rank, which waits for them otherwise, may be far.
+        job.drain_freed();
+    }
     let left = entered.map_or(Ok(()), |entered| entered.0.leave());
     rank_of_process::release(OF_MPI);
     STATE.store(ENDED, Ordering::Relaxed);

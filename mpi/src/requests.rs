@@ -104,6 +104,18 @@ impl Job {
         self.finish_freed(ended);
     }
 
+    /// Waits until all operations have ended whose handles have gone.
+    pub(crate) fn drain_freed(&self) {
+        loop {
+            let ended = lock(&self.freed).look_at_all(|request| request.is_done(&self.messages));
+            self.finish_freed(ended);
+            if lock(&self.freed).is_empty() {
+                return;
+            }
+            self.give_way();
+        }
+    }
+
     /// Lets a request go whose handle has gone: its operation ends by itself.
     fn let_go(&self, request: Arc<Request>) {
         let ended = {

@@ -64,11 +64,12 @@ pub unsafe extern "C" fn PMPI_Session_finalize(session: *mut MPI_Session) -> c_i
     let handle = unsafe { session.read() };
     call_in("MPI_Session_finalize", handle, |job, found| {
         found.buffered.drain(&job.messages);
+        job::finalize(job, User::Session)?;
         lock(&job.open_sessions).retain(|open| !std::ptr::eq(&**open, found));
         job.sessions.remove(handle.0);
         // SAFETY: the caller's.
         unsafe { session.write(MPI_Session::NULL) };
-        job::finalize(job, User::Session)
+        Ok(())
     })
 }
 

@@ -50,6 +50,10 @@ impl<T> Backlog<T> {
         ended
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
     /// Takes all of them out.
     pub(crate) fn take(&mut self) -> Vec<T> {
         mem::take(&mut self.all)

@@ -25,7 +25,7 @@ pub(crate) struct Communicator {
     pub(crate) remote: Option<Remote>,
     /// The context of messages.
     context: u16,
-    _claim: Option<MessageContext>,
+    _claim: MessageContext,
     places: Places,
     handle: AtomicUsize,
     pub(crate) errhandler: ErrhandlerCell,
@@ -94,9 +94,12 @@ impl Clone for CommRef {
 }
 
 impl Communicator {
-    /// All ranks.
-    pub(crate) fn world(group: &Group) -> Self {
-        Self::with(group.clone(), None, Places::All, MPI_Comm::WORLD)
+    /// All ranks, with contexts of its own: the program may use the group `world` and the
+    /// messages of all ranks, too, by other interfaces. Collective over all ranks.
+    pub(crate) fn world(world: &Group) -> Answer<Self> {
+        let group = world.duplicate()?;
+        let claim = group.handle().message_context()?;
+        Ok(Self::with(group, claim, Places::All, MPI_Comm::WORLD))
     }
 
     /// This rank alone. Collective over all ranks.
@@ -117,22 +120,22 @@ impl Communicator {
     /// The communicator of a group, whose members have claimed the context.
     pub(crate) fn of(group: Group, claim: MessageContext) -> Self {
         let places = Places::of((0..group.size()).map(|member| group.handle().rank_of(member)));
-        Self::with(group, Some(claim), places, MPI_Comm::NULL)
+        Self::with(group, claim, places, MPI_Comm::NULL)
     }
 
     /// The communicator between a group and another one. The members of both have claimed the
     /// context.
     pub(crate) fn between(group: Group, claim: MessageContext, ranks: Box<[Rank]>) -> Self {
         let places = Places::of(ranks.iter().copied());
-        let made = Self::with(group, Some(claim), places, MPI_Comm::NULL);
+        let made = Self::with(group, claim, places, MPI_Comm::NULL);
         Self { remote: Some(Remote { ranks }), ..made }
     }
 
-    fn with(group: Group, claim: Option<MessageContext>, places: Places, handle: MPI_Comm) -> Self {
+    fn with(group: Group, claim: MessageContext, places: Places, handle: MPI_Comm) -> Self {
         Self {
             group,
             remote: None,
-            context: claim.as_ref().map_or(0, MessageContext::number),
+            context: claim.number(),
             _claim: claim,
             places,
             handle: AtomicUsize::new(handle.0),

@@ -277,10 +277,11 @@ pub(crate) fn add_leaf(leaves: &mut Vec<(MPI_Datatype, u64)>, (leaf, count): (MP
     }
 }
 
-static GIVEN: LazyLock<[Option<Datatype>; 0x100]> = LazyLock::new(|| {
-    let mut all = [const { None }; 0x100];
+// On the heap, because the first caller may be a ULT, whose stack is short.
+static GIVEN: LazyLock<Box<[Option<Datatype>]>> = LazyLock::new(|| {
+    let mut all: Vec<Option<Datatype>> = (0..0x100).map(|_| None).collect();
     for (handle, basic) in basic::all() {
         all[handle.0 - MPI_Datatype::NULL.0] = Some(Datatype::of_basic(handle, basic));
     }
-    all
+    all.into_boxed_slice()
 });

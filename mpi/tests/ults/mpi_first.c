@@ -36,8 +36,21 @@ int main(int argc, char **argv)
     CHECK(tsumugi_start(&job) == TSUMUGI_OK);
     REFUSED(tsumugi_start(&second), "at most once");
     job_is_mpis(job);
+    interfaces_are_apart(job);
     ults_call_mpi(tsumugi_workers(job));
+    /* An error changes nothing. */
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    CHECK(MPI_Finalize() != MPI_SUCCESS);
+    MPI_Finalized(&flag);
+    CHECK(!flag);
+    char memory[64];
+    struct tsumugi_region *region;
+    CHECK(tsumugi_register(job, memory, sizeof memory, &region) == TSUMUGI_ERROR_REACH);
+    CHECK(strstr(tsumugi_reason(), "tsumugi_expose") != NULL);
     CHECK(tsumugi_end(job) == TSUMUGI_OK);
+    CHECK(tsumugi_start(&job) == TSUMUGI_OK);
+    CHECK(tsumugi_barrier(job) == TSUMUGI_OK && tsumugi_end(job) == TSUMUGI_OK);
     /* The rank goes on. */
     ults_call_mpi(NULL);
     MPI_Finalize();

@@ -39,8 +39,9 @@ static void by_start(void)
     ults_call_mpi(tsumugi_workers(job));
     /* The caller is a thread, and no ULT. */
     shift((void *)(intptr_t)ULTS);
+    interfaces_are_apart(job);
     REFUSED(tsumugi_end(job), "MPI_Init uses this rank, so MPI_Finalize must be called before");
-    MPI_Finalize();
+    finalize_with_freed_send();
     CHECK(tsumugi_barrier(job) == TSUMUGI_OK);
     CHECK(tsumugi_end(job) == TSUMUGI_OK);
 }
