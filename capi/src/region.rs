@@ -82,7 +82,7 @@ pub unsafe extern "C" fn tsumugi_expose(
 /// threads of the process are stopped, by a real-time signal.
 ///
 /// Errors: REACH (also of memory of the program that is not mapped readable and
-/// writable), MEMORY, CROWDED, NULL.
+/// writable, and of blocks of `tsumugi_malloc`), MEMORY, CROWDED, NULL.
 ///
 /// # Safety
 ///
