@@ -135,7 +135,7 @@ fi
 # The MPIs for `figures`, with the files that the guest needs of each. They keep their
 # paths, which are compiled into their launchers.
 peers=$PWD/target/peers mpis=() peer=()
-memory=768
+memory=1024
 if [[ $* == *figures* ]]; then
     memory=1536
     mapfile -t mpis < <(ci/peers.sh message | awk '$1 != "ucx" { print $1 }')
