@@ -135,7 +135,7 @@ fi
 # The MPIs for `figures`, with the files that the guest needs of each. They keep their
 # paths, which are compiled into their launchers.
 peers=$PWD/target/peers mpis=() peer=()
-memory=1024
+memory=512
 if [[ $* == *figures* ]]; then
     memory=1536
     mapfile -t mpis < <(ci/peers.sh message | awk '$1 != "ucx" { print $1 }')
@@ -218,7 +218,8 @@ LD_LIBRARY_PATH=$work/user/lib/x86_64-linux-gnu:$library \
     ldd "${names[@]/#/$root/}" "${of_mpi[@]/#/$root/mpi/}" "${linked[@]}" "$root"/net/* "$root/lib/libibverbs.so.1" \
     "$root"/usr/lib/x86_64-linux-gnu/libibverbs/*.so |
     awk '/=> \// { print $3 }' | sort -u | grep -v "^$peers/" | while read -r file; do
-    cp -L "$file" "$root/lib/"
+    # Libraries that are there already were stripped.
+    [[ -e $root/lib/${file##*/} ]] || cp -L "$file" "$root/lib/"
 done
 cp -L /lib64/ld-linux-x86-64.so.2 "$root/lib64/"
 install -m755 ci/verbs_guest.sh "$root/init"

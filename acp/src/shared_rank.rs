@@ -90,7 +90,7 @@ pub fn end() -> Result<(), String> {
     Ok(())
 }
 
-/// The same, where the rank ends in any case; then nobody may use it any more.
+/// The same, where the rank ends in any case; then no interface may use it any more.
 ///
 /// # Errors
 ///

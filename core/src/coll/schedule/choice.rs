@@ -513,6 +513,21 @@ mod tests {
     }
 
     #[test]
+    fn large_groups_publish_a_result() {
+        let elements = Elements { count: 1, bytes: 8, commutes: false };
+        for (size, turns) in [(2, 1), (16, 1), (17, 2), (64, 2)] {
+            let of =
+                |me| CollMember { is_near: true, has_rows: true, ..CollMember::of_all(me, size) };
+            for me in [0, size - 1] {
+                let (mut barrier, mut allreduce) = (CollPlan::default(), CollPlan::default());
+                CollChoice::DEFAULT.barrier(&mut barrier, of(me), None);
+                CollChoice::DEFAULT.allreduce(&mut allreduce, of(me), None, elements);
+                assert_eq!([barrier.row_turns(), allreduce.row_turns()], [turns; 2], "{size}");
+            }
+        }
+    }
+
+    #[test]
     fn a_gather_of_few_members_has_no_tree() {
         let plans_alike = |size: u32, bytes: usize, words: &str| {
             let of = CollMember { is_near: false, ..CollMember::of_all(0, size) };

@@ -19,15 +19,15 @@ impl CollPlan {
         self.published(Published::new(of.size, sent, 0..of.size))
     }
 
-    /// Waits for all members, with one that sees them all.
+    /// Waits for all members: the first one sees them all, and tells the others.
     pub(super) fn rooted_rows_barrier(&mut self, of: CollMember) -> &mut Self {
         let sent = Some(BufferSpan::EMPTY);
         self.published(Published::new(of.size, sent, all_if_root(of)))
             .published_result(of, BufferSpan::EMPTY)
     }
 
-    /// Combines the inputs of all members at one of them, and brings the result to all: two
-    /// values are read by each but that one, in the place of one of each member.
+    /// Combines the inputs of all members at the first one, and brings the result to all: each
+    /// other member reads one value, and not the values of all.
     pub(super) fn rooted_rows_allreduce(
         &mut self,
         of: CollMember,

@@ -9,8 +9,9 @@ pub struct CollThresholds {
     /// Members that have rows, and of which each takes so many bytes of another one or less,
     /// go through them.
     pub published_max: usize,
-    /// In barriers and allreduces through rows of so many members or fewer each member reads
-    /// the values of all; of more, one reads them, and publishes the result.
+    /// In groups of so many members or fewer, each member reads the values of all in a barrier
+    /// or an allreduce through rows. In larger groups the first member reads them and publishes
+    /// the result.
     pub published_members_max: u32,
     /// Broadcasts of these lengths go through a chain, if it has pieces enough; others through a
     /// tree, or are spread.
