@@ -45,10 +45,14 @@ fn measure(
         println!("{name:<9} {packets:.2} packets");
     }
     for ults in [1, 16, ULTS_MAX] {
-        let before = rt.network_counts().unwrap_or_default();
-        let (micros, count) = latency::at_once(rt, ults, operations, once)?;
-        let doorbells = rt.network_counts().unwrap_or_default().doorbells - before.doorbells;
-        let rung = doorbells as f64 / count as f64;
+        let (mut micros, mut rung) = (f64::INFINITY, f64::INFINITY);
+        // A device that repeats packets ends operations one by one, so the best round counts.
+        for _ in 0..ROUNDS {
+            let before = rt.network_counts().unwrap_or_default();
+            let (each, count) = latency::at_once(rt, ults, operations, once)?;
+            let doorbells = rt.network_counts().unwrap_or_default().doorbells - before.doorbells;
+            (micros, rung) = (micros.min(each), rung.min(doorbells as f64 / count as f64));
+        }
         assert!(ults < ULTS_MAX || rung <= 1.0 / 8.0, "{name}: {rung} doorbells each");
         println!("{name:<9} of {ults:>2} at once: {micros:.2} us, {rung:.3} doorbells each");
     }
@@ -76,7 +80,7 @@ fn packets(once: impl Fn() -> Result<(), AddrError>) -> Result<Option<f64>, Erro
     Ok(least)
 }
 
-/// Rounds of one operation after another; the minimum counts.
+/// Rounds of one operation after another, and of many at once; the minimum counts.
 const ROUNDS: usize = 3;
 /// The maximum number of ULTs with an operation in progress at once.
 const ULTS_MAX: usize = 64;
