@@ -27,8 +27,8 @@ work=target/asan
 mkdir -p "$work"
 
 # With --target the flags do not apply to build scripts and procedural macros. Optimized code
-# takes longer to build than it saves, except in runtime, whose unit tests simulate hours of
-# silence.
+# takes longer to build than it saves in the selection that runs here, except in runtime, whose
+# unit tests simulate hours of silence.
 cargo=(cargo test --target "$host" --target-dir "$work" --no-fail-fast
     --config profile.dev.package.tsumugi-runtime.opt-level=1)
 run() {
@@ -41,6 +41,8 @@ if [ "${1:-}" = long ]; then
     run --package tsumugi-core --package tsumugi-gas --test sim --test page --test lock --test container
     run --package tsumugi --lib --test messages --test window --test comm
 else
+    cargo+=(--config profile.dev.package.tsumugi-core.opt-level=0
+        --config profile.dev.package.tsumugi-gas.opt-level=0)
     "${cargo[@]}" --package tsumugi-ult --package tsumugi-pvas --lib --tests --no-run
     run --package tsumugi-ult --package tsumugi-pvas --lib --tests
     run --package tsumugi-core --package tsumugi-gas --package tsumugi-backends --lib \

@@ -59,6 +59,9 @@ export RUST_BACKTRACE=0
 
 # With --target the flags do not apply to build scripts and procedural macros.
 cargo=(cargo test --target "$host" --target-dir "$work")
+# Optimized code takes longer to build than it saves in the selection that runs here.
+[[ ${1:-} == long ]] || cargo+=(--config profile.dev.package.tsumugi-core.opt-level=0
+    --config profile.dev.package.tsumugi-gas.opt-level=0)
 ult=("${cargo[@]}" --package tsumugi-ult --lib --test spawn_join --test conserving)
 pvas=("${cargo[@]}" --package tsumugi-pvas --lib)
 ranks=("${cargo[@]}" --package tsumugi --test ranks)
