@@ -1957,8 +1957,9 @@ int tsumugi_start(struct tsumugi_job **out);
  *
  * If the rank is that of `MPI_Init` or `acp_init`, it goes on.
  *
- * Errors: JOB (also for a job that `tsumugi_run` made, which ends with its `main`, and while
- * MPI uses the rank: the job then goes on), NULL.
+ * Errors: JOB (also for a job that `tsumugi_run` made, which ends with its `main`, while
+ * MPI uses the rank, and if the caller is a ULT of the rank that this call would end: the job
+ * then goes on), NULL.
  *
  * # Safety
  *

@@ -1,17 +1,13 @@
 //! Being a rank: from `acp_init` to `acp_finalize`.
 
 use super::ACP_HANDLE_ALL;
-use super::caller::Caller;
+use super::background_rank::{BackgroundCalls, BackgroundRank};
 use super::life::{LAST, Life, NOT_A_RANK, forget, note, set_life, with};
 use super::mirror::end_mirror;
 use super::options::{Hook, Options};
-use super::shared_rank;
 use std::ffi::{CStr, c_char, c_int};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
-use std::thread::{self, JoinHandle};
-use tsumugi::Error;
-use tsumugi_core::wait::Reason;
-use tsumugi_ult::sync::Latch;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use tsumugi::Runtime;
 
 /// Prepares this process as a rank of its job; returns when all ranks have called
 /// it. Arguments that begin with `--acp-` are removed from `argv`: `--acp-size-smem
@@ -32,8 +28,13 @@ pub unsafe extern "C" fn acp_init(argc: *mut c_int, argv: *mut *mut *mut c_char)
     if job.is_some() {
         return note(-1, "acp_init was called already");
     }
-    match start(options) {
-        Ok(started) => {
+    let open = move |runtime: &Runtime| {
+        let life = Life::begin(runtime, options, runtime.rank().0)?;
+        set_life(Some(life));
+        Ok(())
+    };
+    match BackgroundRank::start(CALLS, open) {
+        Ok((started, ())) => {
             *job = Some(started);
             begin_hook();
             0
@@ -51,7 +52,7 @@ pub extern "C" fn acp_finalize() -> c_int {
     let ended = {
         let mut job = job();
         let Some(started) = job.take() else { return note(-1, NOT_A_RANK) };
-        if let Err(reason) = shared_rank::end() {
+        if let Err(reason) = started.may_end() {
             *job = Some(started);
             return note(-1, reason);
         }
@@ -70,13 +71,7 @@ pub extern "C" fn acp_finalize() -> c_int {
     if let Err(error) = unsafe { end_mirror() } {
         return note(-1, error);
     }
-    ended.end.count_down(1);
-    ended.caller.end();
-    match ended.thread.join() {
-        Ok(Ok(())) => 0,
-        Ok(Err(error)) => note(-1, error),
-        Err(_) => note(-1, "the rank's thread has panicked"),
-    }
+    ended.end().map_or_else(|error| note(-1, error), |()| 0)
 }
 
 /// Begins anew with `rank` as this process's number: memory, channels and handles
@@ -164,46 +159,12 @@ fn begin_hook() {
     });
 }
 
-/// A rank that runs on threads in the background.
-struct Started {
-    end: Arc<Latch>,
-    caller: Caller,
-    thread: JoinHandle<Result<(), Error>>,
-}
-
-/// Runs the rank on threads of its own.
-fn start(options: Options) -> Result<Started, String> {
-    let begun = shared_rank::begin("acp_init")?;
-    let end = Arc::new(Latch::new(1));
-    let (sender, receiver) = mpsc::channel();
-    let ended = end.clone();
-    let rank = move || {
-        let failed = sender.clone();
-        let result = tsumugi::run(move |runtime| {
-            let life = Life::begin(runtime, options, runtime.rank().0)?;
-            set_life(Some(life));
-            let _ = sender.send(Ok((Caller::of(runtime, "acp_init"), runtime.clone())));
-            drop(sender);
-            ended.wait_because(Reason::new("acp_finalize"));
-            Ok::<_, Error>(())
-        });
-        if let Err(error) = &result {
-            let _ = failed.send(Err(error.to_string()));
-        }
-        result
-    };
-    let thread = thread::Builder::new().name("acp".into()).spawn(rank);
-    let thread = thread.map_err(|error| error.to_string())?;
-    let (caller, runtime): (Caller, _) =
-        receiver.recv().map_err(|_| "the rank's thread has panicked".to_owned())??;
-    caller.begin();
-    begun.runs(&runtime);
-    Ok(Started { end, caller, thread })
-}
-
-fn job() -> MutexGuard<'static, Option<Started>> {
+fn job() -> MutexGuard<'static, Option<BackgroundRank>> {
     JOB.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+const CALLS: BackgroundCalls =
+    BackgroundCalls { begins: "acp_init", ends: "acp_finalize", thread: "acp" };
+
 // A static, because ACP's functions have no handle of their job.
-static JOB: Mutex<Option<Started>> = Mutex::new(None);
+static JOB: Mutex<Option<BackgroundRank>> = Mutex::new(None);

@@ -31,6 +31,7 @@
 
 mod shared_rank;
 mod caller;
+mod background_rank;
 mod still;
 mod mirror;
 mod options;
@@ -70,7 +71,7 @@ pub use workspace::*;
 /// each in a process: the rank, the thread that made the process a rank, and the list of the
 /// pages that are shared.
 pub mod process {
-    pub use crate::caller::Caller;
+    pub use crate::background_rank::{BackgroundCalls, BackgroundError, BackgroundRank};
     pub use crate::mirror::{end_mirror, mirrored};
     pub use crate::shared_rank::{
         BeginningRank, RankUser, begin, end, end_anyway, release, use_rank,

@@ -1,18 +1,17 @@
 //! Jobs: making the process a rank, ending it, and the collectives.
 
-use super::code::{code_of, of_error, of_failure};
+use super::code::{code_of, of_failure};
 use super::object::null;
 use super::parameter::{Word, borrow, place};
 use super::{TSUMUGI_ERROR_JOB, TSUMUGI_ERROR_NULL, remember, tsumugi_scheduler};
 use std::ffi::{c_int, c_void};
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
-use std::thread::{self, JoinHandle};
+use std::sync::{Mutex, PoisonError};
 use tsumugi::{Error, Global, Runtime};
-use tsumugi_acp::process::{self, Caller, RankUser, end_mirror};
+use tsumugi_acp::process::{
+    self, BackgroundCalls, BackgroundError, BackgroundRank, RankUser, end_mirror,
+};
 use tsumugi_core::sync::{AtomicBool, Ordering};
-use tsumugi_core::wait::Reason;
-use tsumugi_ult::sync::Latch;
 
 /// This process as a rank of its job, with the global memory of all ranks. Any
 /// thread and any ULT may use it.
@@ -28,18 +27,11 @@ pub struct tsumugi_job {
 /// What made the rank of a job, and so ends it.
 enum Origin {
     /// `tsumugi_start`.
-    Started(Started),
+    Started(Box<BackgroundRank>),
     /// `tsumugi_run`.
     Run,
     /// Another interface, such as MPI_Init, whose rank `tsumugi_start` uses.
     Shared,
-}
-
-/// A rank that runs on threads in the background.
-struct Started {
-    end: Arc<Latch>,
-    caller: Caller,
-    thread: JoinHandle<Result<(), Error>>,
 }
 
 /// Makes this process a rank of the job in which it was started (by `tsumugi run`,
@@ -88,8 +80,9 @@ pub unsafe extern "C" fn tsumugi_start(out: *mut *mut tsumugi_job) -> c_int {
 ///
 /// If the rank is that of `MPI_Init` or `acp_init`, it goes on.
 ///
-/// Errors: JOB (also for a job that `tsumugi_run` made, which ends with its `main`, and while
-/// MPI uses the rank: the job then goes on), NULL.
+/// Errors: JOB (also for a job that `tsumugi_run` made, which ends with its `main`, while
+/// MPI uses the rank, and if the caller is a ULT of the rank that this call would end: the job
+/// then goes on), NULL.
 ///
 /// # Safety
 ///
@@ -109,8 +102,8 @@ pub unsafe extern "C" fn tsumugi_end(job: *mut tsumugi_job) -> c_int {
                 let reason = "the rank was made by tsumugi_run, which ends it";
                 return Err(remember(TSUMUGI_ERROR_JOB, reason));
             }
-            Origin::Started(_) => {
-                process::end().map_err(|reason| remember(TSUMUGI_ERROR_JOB, reason))?;
+            Origin::Started(rank) => {
+                rank.may_end().map_err(|reason| remember(TSUMUGI_ERROR_JOB, reason))?;
             }
             Origin::Shared => {}
         }
@@ -128,12 +121,8 @@ pub unsafe extern "C" fn tsumugi_end(job: *mut tsumugi_job) -> c_int {
         // SAFETY: no rank reaches the memory any more, because all regions have
         // ended and all ranks have passed the barrier; the caller's contract.
         let mirrored = unsafe { end_mirror() };
-        started.end.count_down(1);
-        started.caller.end();
-        let ended = started.thread.join();
-        let ended =
-            ended.map_err(|_| remember(TSUMUGI_ERROR_JOB, "the rank's thread has panicked"))?;
-        ended.and(all_came).map_err(of_failure)?;
+        started.end().map_err(of_background)?;
+        all_came.map_err(of_failure)?;
         mirrored.map_err(|error| remember(TSUMUGI_ERROR_JOB, error))
     };
     code_of(end())
@@ -300,8 +289,20 @@ impl Drop for OnlyRank {
     }
 }
 
+/// The rank that this interface makes.
+const CALLS: BackgroundCalls =
+    BackgroundCalls { begins: "tsumugi_start", ends: "tsumugi_end", thread: "tsumugi" };
+
 /// The use of another interface's rank.
-const OF_START: RankUser = RankUser { begins: "tsumugi_start", ends: "tsumugi_end" };
+const OF_START: RankUser = RankUser { begins: CALLS.begins, ends: CALLS.ends };
+
+/// The code of a rank that could not begin, or has failed.
+fn of_background(error: BackgroundError) -> c_int {
+    match error {
+        BackgroundError::Runtime(error) => of_failure(error),
+        other => remember(TSUMUGI_ERROR_JOB, other),
+    }
+}
 
 /// Whether the process has begun a rank.
 static IS_RANK: AtomicBool = AtomicBool::new(false);
@@ -314,45 +315,10 @@ impl tsumugi_job {
 
     /// Makes the process a rank, with workers in the background.
     fn start() -> Result<Self, c_int> {
-        let beginning = process::begin("tsumugi_start");
-        let beginning = beginning.map_err(|reason| remember(TSUMUGI_ERROR_JOB, reason))?;
-        let end = Arc::new(Latch::new(1));
-        let (sender, receiver) = mpsc::channel();
-        let ended = end.clone();
-        let rank = move || {
-            let failed = sender.clone();
-            let result = tsumugi::run(move |runtime| {
-                let opened =
-                    (runtime.clone(), runtime.global()?, Caller::of(runtime, "tsumugi_start"));
-                let _ = sender.send(Ok(opened));
-                drop(sender);
-                ended.wait_because(Reason::new("tsumugi_end"));
-                Ok::<_, Error>(())
-            });
-            if let Err(error) = &result {
-                let _ = failed.send(Err(of_error(error)));
-            }
-            result
-        };
-        let thread = thread::Builder::new().name("tsumugi".into()).spawn(rank);
-        let thread = thread.map_err(|error| remember(TSUMUGI_ERROR_JOB, error))?;
-        let begun = receiver.recv();
-        let begun =
-            begun.map_err(|_| remember(TSUMUGI_ERROR_JOB, "the rank's thread has panicked"))?;
-        let (runtime, global, caller) = match begun {
-            Ok(begun) => begun,
-            Err(code) => {
-                // `of_error` stored the reason on a thread that has ended, so it is
-                // stored again for the calling thread.
-                if let Ok(Err(error)) = thread.join() {
-                    remember(code, error);
-                }
-                return Err(code);
-            }
-        };
-        caller.begin();
-        beginning.runs(&runtime);
-        Ok(Self::new(runtime, global, Origin::Started(Started { end, caller, thread })))
+        let opened =
+            BackgroundRank::start(CALLS, |runtime| Ok((runtime.clone(), runtime.global()?)));
+        let (rank, (runtime, global)) = opened.map_err(of_background)?;
+        Ok(Self::new(runtime, global, Origin::Started(Box::new(rank))))
     }
 
     /// The rank that another interface has made.
