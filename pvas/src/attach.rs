@@ -76,6 +76,12 @@ pub enum AttachError {
         /// The number of the descriptor.
         fd: RawFd,
     },
+    /// The process has taken the descriptors already, so it is or was a rank: a process is
+    /// one at most once. Another copy of this library may have done so.
+    Again {
+        /// The rank that the process has, or had.
+        rank: LocalRank,
+    },
     /// The partitions could not be mapped, or belong to another program.
     Space(SpaceError),
     /// The ranks of the node did not meet.
@@ -142,8 +148,11 @@ impl Member {
         if rank >= size || fds.len() != kinds * size as usize {
             return Err(AttachError::Size { rank, size, files: fds.len() });
         }
-        let take =
-            |(rank, fd)| sys::inherited(fd).map_err(|_| AttachError::Descriptor { rank, fd });
+        let again =
+            || sys::maps_memory_file().then_some(AttachError::Again { rank: LocalRank(rank) });
+        let take = |(rank, fd)| {
+            sys::inherited(fd).map_err(|_| again().unwrap_or(AttachError::Descriptor { rank, fd }))
+        };
         let ranks = (0..size).map(LocalRank).cycle();
         let mut files = ranks.zip(fds).map(take).collect::<Result<Vec<_>, _>>()?;
         let huge = files.split_off(size as usize);
@@ -449,7 +458,12 @@ impl fmt::Display for AttachError {
             Self::Descriptor { rank, fd } => write!(
                 f,
                 "descriptor {fd}, the memory of {rank}, is not open here: this process was not \
-                 started by the launcher itself, or was a rank before"
+                 started by the launcher itself"
+            ),
+            Self::Again { rank } => write!(
+                f,
+                "this process is {rank} already, or was it: a process is a rank at most once, also \
+                 if two copies of tsumugi are in it"
             ),
             Self::Space(error) => error.fmt(f),
             Self::Meet(error) => error.fmt(f),

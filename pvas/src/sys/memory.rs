@@ -1,7 +1,7 @@
 //! Memory files and their mappings.
 
 use super::check::check;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{Error, Result};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
@@ -65,6 +65,12 @@ pub fn inherited(fd: RawFd) -> Result<OwnedFd> {
     // SAFETY: the descriptor is open, and the launcher opened it for this process
     // to own.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Whether a memory file of some rank is mapped in this process, by whatever copy of this
+/// library. False where the kernel does not say.
+pub fn maps_memory_file() -> bool {
+    fs::read_to_string("/proc/self/maps").is_ok_and(|maps| maps.contains("/memfd:tsumugi"))
 }
 
 /// The length of a file.
