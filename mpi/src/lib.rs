@@ -12,6 +12,7 @@
 //! | `copies` | another copy of tsumugi in the process |
 //! | `tables`, `requests` | the objects of the job by their handles |
 //! | `names` | the weak names `MPI_X`, and functions that are not built yet |
+//! | `function_rule` | that functions of operations do not wait |
 //! | `left` | what the checking mode says at the end |
 //! | `types` | datatypes: how they are made, extents, packing |
 //! | `removed` | functions that MPI 3.0 has removed |
@@ -41,6 +42,7 @@ mod job;
 mod tables;
 mod requests;
 mod call;
+mod function_rule;
 mod left;
 mod names;
 mod counts;

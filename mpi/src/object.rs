@@ -11,6 +11,7 @@ pub(crate) mod basic;
 pub(crate) mod extended;
 pub(crate) mod datatype;
 pub(crate) mod type_map;
+pub(crate) mod program_function;
 pub(crate) mod operation;
 pub(crate) mod overlap;
 pub(crate) mod data;

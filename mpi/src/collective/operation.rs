@@ -3,6 +3,7 @@
 use crate::abi::{self, MPI_Datatype, MPI_Op};
 use crate::call::call;
 use crate::fault::fail;
+use crate::function_rule::watch_functions;
 use crate::object::operation::{OpRef, UserFn, UserOp, name_of};
 use crate::tables::added;
 use std::ffi::{c_int, c_void};
@@ -16,6 +17,7 @@ use std::sync::Arc;
 unsafe fn create(name: &str, function: Option<UserFn>, commute: c_int, op: *mut MPI_Op) -> c_int {
     call(name, |job| {
         let Some(function) = function else { fail!(abi::ERR_ARG, "the function is NULL") };
+        watch_functions();
         let made = Arc::new(UserOp { function, commutes: commute != 0 });
         let handle = added(job.operations.add(made), "operations")?;
         // SAFETY: the caller's.

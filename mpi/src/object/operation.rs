@@ -5,6 +5,7 @@ use crate::fault::{Answer, fail};
 use crate::object::basic::Value;
 use crate::object::datatype::DatatypeRef;
 use crate::object::extended::{F80, add, less, multiply, subtract};
+use crate::object::program_function::InFunction;
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 use tsumugi_core::coll::schedule::CombineOrder;
@@ -88,6 +89,7 @@ impl UserOp {
     /// Both buffers have `count` elements.
     unsafe fn apply(&self, from: *mut u8, into: *mut u8, count: usize, of: &mut MPI_Datatype) {
         let (from, into) = (from.cast(), into.cast());
+        let _inside = InFunction::enter();
         // SAFETY: the caller's; the program's function is for such elements.
         unsafe {
             match self.function {
