@@ -9,6 +9,7 @@ use crate::object::session::Session;
 use std::cell::RefCell;
 use std::ffi::c_int;
 use tsumugi::{MessageError, Rank};
+use tsumugi_ult::ult_local;
 
 /// Runs a call that belongs to no communicator.
 pub(crate) fn call(name: &str, body: impl FnOnce(&'static Job) -> Answer) -> c_int {
@@ -75,7 +76,7 @@ pub(crate) fn failed(name: &str, comm: Option<&Communicator>, fault: &Fault) -> 
 
 /// Has a handler handle an error of an object.
 fn handled(handler: &ErrhandlerRef, handle: usize, text: String, class: c_int) -> c_int {
-    LAST.with_borrow_mut(|last| *last = Some((class, text.clone())));
+    LAST.with(|last| *last.borrow_mut() = Some((class, text.clone())));
     match handler.handling() {
         Handling::Return => {}
         Handling::Fatal => die(&text, class),
@@ -126,13 +127,15 @@ pub(crate) fn rank_prefix() -> String {
     rank().map_or_else(String::new, |rank| format!("{rank}: "))
 }
 
-/// The sentence of an error code, with the last error of this class on this thread.
+/// The sentence of an error code, with the caller's last error, if it is of this class. A caller
+/// is a ULT, or a thread that is none.
 pub(crate) fn sentence(code: c_int) -> Option<String> {
     let (name, text) = name_of(code);
     if name.is_empty() {
         return None;
     }
-    let last = LAST.with_borrow(|last| {
+    let last = LAST.with(|last| {
+        let last = last.borrow();
         last.as_ref().filter(|(class, _)| *class == code).map(|(_, text)| text.clone())
     });
     Some(match last {
@@ -141,6 +144,6 @@ pub(crate) fn sentence(code: c_int) -> Option<String> {
     })
 }
 
-thread_local! {
-    static LAST: RefCell<Option<(c_int, String)>> = const { RefCell::new(None) };
+ult_local! {
+    static LAST: RefCell<Option<(c_int, String)>> = RefCell::new(None);
 }
