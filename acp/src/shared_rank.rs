@@ -67,10 +67,12 @@ pub fn use_rank(user: RankUser) -> Result<Option<Runtime>, String> {
     }
 }
 
-/// Ends the use by `user`, if it uses the rank.
+/// Ends one use by `user`, if it uses the rank.
 pub fn release(user: RankUser) {
-    if let State::Runs { users, .. } = &mut *state() {
-        users.retain(|other| *other != user);
+    if let State::Runs { users, .. } = &mut *state()
+        && let Some(at) = users.iter().position(|other| *other == user)
+    {
+        users.remove(at);
     }
 }
 

@@ -52,6 +52,7 @@ pub extern "C" fn PMPI_Finalize() -> c_int {
         }
         if job.checks {
             left::report(job);
+            left::report_ults(job, "MPI_Finalize");
         }
         job::finalize(job, User::World)
     })
@@ -84,9 +85,11 @@ pub unsafe extern "C" fn PMPI_Finalized(flag: *mut c_int) -> c_int {
 /// MPI_Abort. The job ends with this code.
 #[unsafe(no_mangle)]
 pub extern "C" fn PMPI_Abort(comm: MPI_Comm, errorcode: c_int) -> c_int {
-    let name = job()
-        .and_then(|job| job.comm(comm))
-        .map_or_else(|_| "the communicator".to_owned(), |comm| comm.to_string());
+    let name = match job().and_then(|job| job.comm(comm)) {
+        Ok(comm) => comm.to_string(),
+        Err(fault) if job::is_fork() => return failed("MPI_Abort", None, &fault),
+        Err(_) => "the communicator".to_owned(),
+    };
     eprintln!("{}MPI_Abort({name}, {errorcode})", crate::call::rank_prefix());
     job::abort(errorcode)
 }
@@ -112,9 +115,9 @@ pub unsafe extern "C" fn PMPI_Query_thread(provided: *mut c_int) -> c_int {
 /// `flag` is valid for a write.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn PMPI_Is_thread_main(flag: *mut c_int) -> c_int {
-    call("MPI_Is_thread_main", |job| {
+    call("MPI_Is_thread_main", |_| {
         // SAFETY: the caller's.
-        unsafe { flag.write(c_int::from(job.is_main())) };
+        unsafe { flag.write(c_int::from(job::is_main())) };
         Ok(())
     })
 }

@@ -3,7 +3,7 @@
 use crate::abi::{self};
 use crate::backoff::back_off;
 use crate::copies::other_copy;
-use crate::fault::{Answer, Fault, fail};
+use crate::fault::{Answer, Fault, fail, need};
 use crate::malloc;
 use crate::object::attribute::Keyvals;
 use crate::object::backlog::Backlog;
@@ -19,16 +19,16 @@ use crate::object::request::Request;
 use crate::object::session::Session;
 use crate::object::table::{Table, kind, lock};
 use crate::object::task::Matched;
+use std::cell::Cell;
 use std::ffi::c_int;
 use std::sync::{Arc, Mutex};
-use std::thread::{self, ThreadId};
-use std::{process, ptr};
+use std::{process, ptr, thread};
 use tsumugi::{Config, EnteredJob, Rank, Runtime};
 use tsumugi_capi::process::{self as rank_of_process, RankUser};
 use tsumugi_core::sync::{AtomicPtr, AtomicU32, Ordering};
 use tsumugi_runtime::service::collectives::MessageContext;
 use tsumugi_runtime::service::messages::Messages;
-use tsumugi_ult::UltId;
+use tsumugi_ult::ult_local;
 
 /// Of how many looks that find nothing one gives the core to other ranks.
 const LOOKS_PER_YIELD: u32 = 32;
@@ -44,8 +44,8 @@ pub(crate) struct Job {
     pub(crate) agreements: u16,
     _agreements: MessageContext,
     pub(crate) thread_level: c_int,
-    /// The caller of MPI_Init: a ULT, or, if it was none, a thread.
-    main: (Option<UltId>, ThreadId),
+    /// What has begun the job.
+    begun_by: User,
     pub(crate) comms: Table<Arc<Communicator>>,
     pub(crate) groups: Table<Arc<RankGroup>>,
     pub(crate) datatypes: Table<Arc<Datatype>>,
@@ -95,10 +95,23 @@ pub(crate) fn job() -> Answer<&'static Job> {
 #[cold]
 fn not_running() -> Fault {
     let text = match STATE.load(Ordering::Relaxed) {
-        ENDED => "called after MPI_Finalize",
-        _ => "called before MPI_Init",
+        ENDED => format!("called {}", after_the_end()),
+        FORKED => format!(
+            "called in process {}, which process {} ({}) has forked: only that process may call \
+             MPI",
+            process::id(),
+            PROCESS.load(Ordering::Relaxed),
+            Rank(RANK.load(Ordering::Relaxed))
+        ),
+        _ => "called before MPI_Init".to_owned(),
     };
     Fault::new(abi::ERR_OTHER, text)
+}
+
+/// When a call comes that follows the last one of the job.
+fn after_the_end() -> String {
+    let last = if WORLD.load(Ordering::Relaxed) == ENDED { User::World } else { User::Session };
+    format!("after {}", last.calls().ends)
 }
 
 /// What the thread that called MPI_Init leaves the job with.
@@ -108,10 +121,10 @@ struct OfMain(EnteredJob);
 // that is.
 unsafe impl Send for OfMain {}
 
-/// Whether MPI_Init has been called, and MPI_Finalize.
+/// Whether MPI_Init has ended, and whether MPI_Finalize has been called.
 pub(crate) fn state() -> (bool, bool) {
-    // Relaxed: the number says all.
-    let state = WORLD.load(Ordering::Relaxed);
+    // Acquire: pairs with the Release at the end of `init`, so that the caller finds the job.
+    let state = WORLD.load(Ordering::Acquire);
     (state >= RUNNING, state == ENDED)
 }
 
@@ -123,23 +136,39 @@ pub(crate) enum User {
     Session,
 }
 
+impl User {
+    /// The calls between which it uses the job.
+    pub(crate) fn calls(self) -> RankUser {
+        match self {
+            Self::World => RankUser { begins: "MPI_Init", ends: "MPI_Finalize" },
+            Self::Session => RankUser { begins: "MPI_Session_init", ends: "MPI_Session_finalize" },
+        }
+    }
+}
+
 /// Makes this process a rank, unless it is one. Blocks until all ranks have come.
 pub(crate) fn init(wanted: c_int, user: User) -> Answer<c_int> {
     // Relaxed, here and below: the job itself is published by `JOB`.
-    if user == User::World
-        && WORLD.compare_exchange(NONE, RUNNING, Ordering::Relaxed, Ordering::Relaxed).is_err()
-    {
-        let when = if WORLD.load(Ordering::Relaxed) == ENDED {
-            "after MPI_Finalize"
-        } else {
-            "for the second time"
-        };
-        fail!(abi::ERR_OTHER, "called {when}: a process is a rank once");
+    if is_fork() {
+        return Err(not_running());
     }
-    let level = job().map_or_else(|_| begin(wanted), |job| Ok(job.thread_level));
+    if user == User::World
+        && WORLD.compare_exchange(NONE, STARTING, Ordering::Relaxed, Ordering::Relaxed).is_err()
+    {
+        fail!(abi::ERR_OTHER, "called {}: a process is a rank once", when_again(&WORLD));
+    }
+    let level = match job() {
+        Ok(job) => job.join(user),
+        Err(_) => begin(wanted, user),
+    };
     match &level {
         Ok(_) => {
             USERS.fetch_add(1, Ordering::Relaxed);
+            if user == User::World {
+                IS_MAIN.with(|is_main| is_main.set(true));
+                // Release: pairs with the Acquire of `state`.
+                WORLD.store(RUNNING, Ordering::Release);
+            }
         }
         Err(_) if user == User::World => WORLD.store(NONE, Ordering::Relaxed),
         Err(_) => {}
@@ -147,22 +176,26 @@ pub(crate) fn init(wanted: c_int, user: User) -> Answer<c_int> {
     level
 }
 
-fn begin(wanted: c_int) -> Answer<c_int> {
+/// When a call comes that would begin again what has this state.
+fn when_again(state: &AtomicU32) -> String {
+    match state.load(Ordering::Relaxed) {
+        ENDED => after_the_end(),
+        _ => "for the second time".to_owned(),
+    }
+}
+
+fn begin(wanted: c_int, user: User) -> Answer<c_int> {
     // Relaxed: the job itself is published below.
     let begun = STATE.compare_exchange(NONE, STARTING, Ordering::Relaxed, Ordering::Relaxed);
     if begun.is_err() {
-        let when = match begun {
-            Err(ENDED) => "after MPI_Finalize",
-            _ => "for the second time",
-        };
-        fail!(abi::ERR_OTHER, "called {when}: a process is a rank once");
+        fail!(abi::ERR_OTHER, "called {}: a process is a rank once", when_again(&STATE));
     }
     let level = wanted.clamp(abi::THREAD_SINGLE, abi::THREAD_MULTIPLE);
-    match start(level) {
+    match start(level, user) {
         Ok(job) => {
             RANK.store(job.world.rank(), Ordering::Relaxed);
             job.messages.name_contexts(name_of_context);
-            watch_exit();
+            watch_process();
             let job = Box::into_raw(Box::new(job));
             // Release: pairs with the Acquire of `job`.
             JOB.store(job, Ordering::Release);
@@ -170,14 +203,15 @@ fn begin(wanted: c_int) -> Answer<c_int> {
             Ok(level)
         }
         Err(fault) => {
-            rank_of_process::release(OF_MPI);
+            rank_of_process::release(user.calls());
             STATE.store(NONE, Ordering::Relaxed);
             Err(fault)
         }
     }
 }
 
-fn start(level: c_int) -> Answer<Job> {
+fn start(level: c_int, user: User) -> Answer<Job> {
+    let calls = user.calls();
     if let Some(copies) = other_copy() {
         fail!(abi::ERR_OTHER, "{copies}");
     }
@@ -189,15 +223,16 @@ fn start(level: c_int) -> Answer<Job> {
     let (is_verbose, checks) = (config.verbose, config.mpi_checks);
     let has_heap = config.mpi_heap;
     let other = |reason: String| Fault::new(abi::ERR_OTHER, reason);
-    let (runtime, begun) = match rank_of_process::use_rank(OF_MPI).map_err(other)? {
+    let (runtime, begun) = match rank_of_process::use_rank(calls).map_err(other)? {
         Some(runtime) => (runtime, None),
         None => {
-            let beginning = rank_of_process::begin(OF_MPI.begins).map_err(other)?;
+            let beginning = rank_of_process::begin(calls.begins).map_err(other)?;
             let Some(entered) = config.workers(wanted).enter()? else {
                 fail!(
                     abi::ERR_OTHER,
                     "the calling thread cannot become a rank: it is a ULT of a scheduler that \
-                     belongs to no job; call MPI_Init before, or tsumugi_start"
+                     belongs to no job; call {} before, or tsumugi_start",
+                    calls.begins
                 );
             };
             (entered.runtime().clone(), Some((beginning, entered)))
@@ -223,7 +258,7 @@ fn start(level: c_int) -> Answer<Job> {
         agreements: agreements.number(),
         _agreements: agreements,
         thread_level: level,
-        main: (tsumugi_ult::id(), thread::current().id()),
+        begun_by: user,
         comms: Table::new(kind::COMM),
         groups: Table::new(kind::GROUP),
         datatypes: Table::new(kind::DATATYPE),
@@ -250,10 +285,17 @@ fn start(level: c_int) -> Answer<Job> {
     })
 }
 
-/// The rank of this process, from MPI_Init on.
+/// The rank of this process, from the begin of the job on.
 pub(crate) fn rank() -> Option<Rank> {
     // Relaxed: the number says all.
-    Some(RANK.load(Ordering::Relaxed)).filter(|rank| *rank != NO_RANK).map(Rank)
+    let rank = Some(RANK.load(Ordering::Relaxed));
+    rank.filter(|rank| *rank != NO_RANK && !is_fork()).map(Rank)
+}
+
+/// Whether the process is a child that a rank has forked.
+pub(crate) fn is_fork() -> bool {
+    // Relaxed: the child has written it before any call.
+    STATE.load(Ordering::Relaxed) == FORKED
 }
 
 /// The communicator with a context, of messages or of collectives, by its name.
@@ -268,30 +310,49 @@ fn name_of_context(context: u16) -> Option<String> {
     })
 }
 
-/// Has an exit of the process between MPI_Init and MPI_Finalize say so.
-fn watch_exit() {
+/// Has an exit of the process before the end of the job say so, and MPI's functions fail in a
+/// child that the process forks.
+fn watch_process() {
     extern "C" fn at_exit() {
-        // A child that was forked is no rank.
+        // A child that was forked is no rank, also if no handler ran in it.
         let is_rank = process::id() == PROCESS.load(Ordering::Relaxed);
         if is_rank && STATE.load(Ordering::Relaxed) == RUNNING {
+            let is_world = WORLD.load(Ordering::Relaxed) == RUNNING;
+            let missing = if is_world { User::World } else { User::Session };
             eprintln!(
-                "{}the program exits without MPI_Finalize",
-                rank().map_or_else(String::new, |rank| format!("{rank}: "))
+                "{}the program exits without {}",
+                rank().map_or_else(String::new, |rank| format!("{rank}: ")),
+                missing.calls().ends
             );
         }
     }
+    unsafe extern "C" fn in_child() {
+        // Relaxed: the child has one thread.
+        if matches!(STATE.load(Ordering::Relaxed), STARTING | RUNNING) {
+            STATE.store(FORKED, Ordering::Relaxed);
+            WORLD.store(NONE, Ordering::Relaxed);
+            JOB.store(ptr::null_mut(), Ordering::Relaxed);
+        }
+    }
     PROCESS.store(process::id(), Ordering::Relaxed);
-    // SAFETY: a function that may run at the end of the process.
-    unsafe { libc::atexit(at_exit) };
+    // SAFETY: functions that may run at the end of the process, and in a child: `in_child`
+    // writes atomics alone.
+    unsafe {
+        libc::atexit(at_exit);
+        libc::pthread_atfork(None, None, Some(in_child));
+    }
 }
 
 /// Ends the part of the program, or of a session. The last one ends the job of this process,
 /// and blocks until all ranks have come.
 pub(crate) fn finalize(job: &'static Job, user: User) -> Answer {
     if user == User::World {
-        if WORLD.load(Ordering::Relaxed) == ENDED {
-            fail!(abi::ERR_OTHER, "called for the second time");
+        match WORLD.load(Ordering::Relaxed) {
+            RUNNING => {}
+            ENDED => fail!(abi::ERR_OTHER, "called for the second time"),
+            _ => fail!(abi::ERR_OTHER, "called before MPI_Init"),
         }
+        need!(is_main(), abi::ERR_OTHER, "called by another thread than MPI_Init");
         job.own.delete_attributes()?;
         job.world.delete_attributes()?;
     }
@@ -301,9 +362,9 @@ pub(crate) fn finalize(job: &'static Job, user: User) -> Answer {
         if USERS.load(Ordering::Relaxed) == 1
             && let Some(of_main) = &*entered
         {
-            if !of_main.0.is_caller() {
-                fail!(abi::ERR_OTHER, "called by another thread than MPI_Init");
-            }
+            let begins = job.begun_by.calls().begins;
+            let is_caller = of_main.0.is_caller();
+            need!(is_caller, abi::ERR_OTHER, "called by another thread than {begins}");
             rank_of_process::end().map_err(|reason| Fault::new(abi::ERR_OTHER, reason))?;
         }
         // All that may fail is done.
@@ -311,6 +372,7 @@ pub(crate) fn finalize(job: &'static Job, user: User) -> Answer {
             WORLD.store(ENDED, Ordering::Relaxed);
         }
         if USERS.fetch_sub(1, Ordering::Relaxed) > 1 {
+            rank_of_process::release(user.calls());
             return Ok(());
         }
         let is_shared = entered.is_none();
@@ -322,7 +384,7 @@ pub(crate) fn finalize(job: &'static Job, user: User) -> Answer {
         job.drain_freed();
     }
     let left = entered.map_or(Ok(()), |entered| entered.0.leave());
-    rank_of_process::release(OF_MPI);
+    rank_of_process::release(user.calls());
     STATE.store(ENDED, Ordering::Relaxed);
     // Release: as in `init`; later calls find no job.
     JOB.store(ptr::null_mut(), Ordering::Release);
@@ -337,12 +399,18 @@ pub(crate) fn abort(code: c_int) -> ! {
 }
 
 impl Job {
-    /// Whether the caller is the ULT or the thread that called MPI_Init.
-    pub(crate) fn is_main(&self) -> bool {
-        match (tsumugi_ult::id(), self.main) {
-            (None, (None, main)) => thread::current().id() == main,
-            (own, (main, _)) => own == main,
+    /// Whether the next end of a use ends the rank, too, with its ULTs.
+    pub(crate) fn is_last_use(&self) -> bool {
+        USERS.load(Ordering::Relaxed) == 1 && lock(&self.entered).is_some()
+    }
+
+    /// Begins another use of the job.
+    fn join(&self, user: User) -> Answer<c_int> {
+        if lock(&self.entered).is_none() {
+            let used = rank_of_process::use_rank(user.calls());
+            used.map_err(|reason| Fault::new(abi::ERR_OTHER, reason))?;
         }
+        Ok(self.thread_level)
     }
 
     /// Lets others run after a look that has found nothing: other ULTs of the rank, where ranks
@@ -362,8 +430,14 @@ impl Job {
     }
 }
 
-/// The use of a rank that another interface has made.
-const OF_MPI: RankUser = RankUser { begins: "MPI_Init", ends: "MPI_Finalize" };
+/// Whether the caller is the ULT, or the thread that is none, that called MPI_Init.
+pub(crate) fn is_main() -> bool {
+    IS_MAIN.with(Cell::get)
+}
+
+ult_local! {
+    static IS_MAIN: Cell<bool> = Cell::new(false);
+}
 
 static JOB: AtomicPtr<Job> = AtomicPtr::new(ptr::null_mut());
 /// Of the job.
@@ -373,10 +447,12 @@ static WORLD: AtomicU32 = AtomicU32::new(NONE);
 /// The program, and sessions.
 static USERS: AtomicU32 = AtomicU32::new(0);
 static RANK: AtomicU32 = AtomicU32::new(NO_RANK);
-/// The process that is the rank.
+/// The process that is the rank, and may have forked this one.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 const NO_RANK: u32 = u32::MAX;
 const NONE: u32 = 0;
 const STARTING: u32 = 1;
 const RUNNING: u32 = 2;
 const ENDED: u32 = 3;
+/// Of the job in a child that was forked while it ran.
+const FORKED: u32 = 4;

@@ -4,6 +4,7 @@ use crate::job::{Job, rank};
 use crate::object::request::Request;
 use crate::object::task::Work;
 use std::fmt::Display;
+use tsumugi_ult::UltState;
 
 /// Names requests that the program has not ended, and objects that it has not freed.
 pub(crate) fn report(job: &Job) {
@@ -48,8 +49,29 @@ fn request_of(request: &Request) -> String {
     of_task.unwrap_or_else(|| "a persistent request".to_owned())
 }
 
-/// Prints the number of objects, and names some.
+/// Names the ULTs that the end of the rank cuts off, if `call` is that end.
+pub(crate) fn report_ults(job: &Job, call: &str) {
+    if !job.is_last_use() {
+        return;
+    }
+    let (own, mut left) = (tsumugi_ult::id(), Vec::new());
+    job.runtime.ults().dump(&mut |ult| {
+        if Some(ult.id) != own && ult.state != UltState::Done {
+            left.push(match ult.name {
+                Some(name) => format!("{} {name:?}", ult.id),
+                None => ult.id.to_string(),
+            });
+        }
+    });
+    say_of(call, "ULTs that have not ended and are cut off", left.iter());
+}
+
+/// Prints the number of objects that MPI_Finalize finds, and names some.
 fn say<T: Display>(what: &str, names: impl ExactSizeIterator<Item = T>) {
+    say_of("MPI_Finalize", what, names);
+}
+
+fn say_of<T: Display>(call: &str, what: &str, names: impl ExactSizeIterator<Item = T>) {
     let count = names.len();
     if count == 0 {
         return;
@@ -59,7 +81,7 @@ fn say<T: Display>(what: &str, names: impl ExactSizeIterator<Item = T>) {
         text.push("...".to_owned());
     }
     let rank = rank().map_or(0, |rank| rank.0);
-    eprintln!("rank {rank}: MPI_Finalize: {what} ({count}): {}", text.join(", "));
+    eprintln!("rank {rank}: {call}: {what} ({count}): {}", text.join(", "));
 }
 
 /// The most objects that are named.

@@ -8,6 +8,7 @@ use crate::call::{call, call_in, failed};
 use crate::fault::{Answer, Fault, fail};
 use crate::intercommunicator::join;
 use crate::job::{self, Job, User, job};
+use crate::left;
 use crate::object::communicator::Communicator;
 use crate::object::errhandler::Handling;
 use crate::object::group::RankGroup;
@@ -64,6 +65,9 @@ pub unsafe extern "C" fn PMPI_Session_finalize(session: *mut MPI_Session) -> c_i
     let handle = unsafe { session.read() };
     call_in("MPI_Session_finalize", handle, |job, found| {
         found.buffered.drain(&job.messages);
+        if job.checks {
+            left::report_ults(job, "MPI_Session_finalize");
+        }
         job::finalize(job, User::Session)?;
         lock(&job.open_sessions).retain(|open| !std::ptr::eq(&**open, found));
         job.sessions.remove(handle.0);
