@@ -16,6 +16,31 @@ static void *is_main(void *unused)
     return (void *)(intptr_t)flag;
 }
 
+/* The error string of a ULT is that of its own last error. */
+static void *own_sentence(void *arg)
+{
+    int peer = (int)(intptr_t)arg, length;
+    char wanted[32], text[MPI_MAX_ERROR_STRING];
+    CHECK(MPI_Send(NULL, 0, MPI_INT, peer, 0, MPI_COMM_WORLD) == MPI_ERR_RANK);
+    tsumugi_sleep(20000000);
+    MPI_Error_string(MPI_ERR_RANK, text, &length);
+    snprintf(wanted, sizeof wanted, "rank %d is not", peer);
+    CHECK(strstr(text, wanted) != NULL);
+    return arg;
+}
+
+static void sentences_of_ults(void)
+{
+    struct tsumugi_ult *ults[10];
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    for (int at = 0; at < 10; at++)
+        CHECK(tsumugi_spawn(NULL, NULL, own_sentence, (void *)(intptr_t)(1000 + at), &ults[at]) ==
+              TSUMUGI_OK);
+    for (int at = 0; at < 10; at++)
+        CHECK(tsumugi_join(ults[at], NULL) == TSUMUGI_OK);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+}
+
 int main(int argc, char **argv)
 {
     int provided, flag;
@@ -28,6 +53,8 @@ int main(int argc, char **argv)
     struct tsumugi_ult *child;
     CHECK(tsumugi_spawn(NULL, NULL, is_main, NULL, &child) == TSUMUGI_OK);
     CHECK(tsumugi_join(child, &of_child) == TSUMUGI_OK && of_child == NULL);
+
+    sentences_of_ults();
 
     struct tsumugi_job *job, *second;
     REFUSED(tsumugi_run(none, NULL, NULL), "MPI_Init has made this process a rank already");
