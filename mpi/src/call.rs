@@ -2,7 +2,7 @@
 
 use crate::abi::{self, MPI_Comm, MPI_Session};
 use crate::fault::{Answer, Fault, name_of};
-use crate::job::{Job, abort, job, rank};
+use crate::job::{Job, abort, is_fork, job, rank};
 use crate::object::communicator::{CommRef, Communicator};
 use crate::object::errhandler::{ErrhandlerRef, Handling};
 use crate::object::session::Session;
@@ -115,10 +115,11 @@ pub(crate) fn unsupported(name: &str) -> c_int {
     failed(name, None, &Fault::new(abi::ERR_UNSUPPORTED_OPERATION, text))
 }
 
-/// Ends the process, and with it the job.
+/// Ends the process, and with it the job, unless the process is a forked child.
 #[cold]
 pub(crate) fn die(text: &str, code: c_int) -> ! {
-    eprintln!("{}{text} (class {}); the job ends", rank_prefix(), name_of(code).0);
+    let ends = if is_fork() { "this process" } else { "the job" };
+    eprintln!("{}{text} (class {}); {ends} ends", rank_prefix(), name_of(code).0);
     abort(code)
 }
 

@@ -95,7 +95,7 @@ static void *end_session(void *session) {
     return NULL;
 }
 
-// 1 ranks, code 16: rank 0: MPI_Session_finalize on session ...: called by another thread than MPI_Session_init
+// 1 ranks, code 16: rank 0: MPI_Session_finalize on session ...: called by another thread than MPI_Session_init (class MPI_ERR_OTHER); the job ends
 static void session_by_another_thread(void) {
     MPI_Session session;
     pthread_t thread;
@@ -140,10 +140,10 @@ static void child_ends(pid_t child, int wanted) {
         _exit(77);
 }
 
-// 2 ranks, code 0: MPI_Send: called in process ..., which process ... (rank 0) has forked: only that process may call MPI (class MPI_ERR_OTHER); the job ends
-//     MPI_Init: called in process ..., which process ... (rank 1) has forked: only that process may call MPI (class MPI_ERR_OTHER); the job ends
-//     MPI_Abort: called in process ..., which process ... (rank 1) has forked: only that process may call MPI (class MPI_ERR_OTHER); the job ends
-//     MPI_Barrier: called in process ..., which process ... (rank 0) has forked: only that process may call MPI (class MPI_ERR_OTHER); the job ends
+// 2 ranks, code 0: MPI_Send: called in process ..., which process ... (rank 0) has forked: only that process may call MPI (class MPI_ERR_OTHER); this process ends
+//     MPI_Init: called in process ..., which process ... (rank 1) has forked: only that process may call MPI (class MPI_ERR_OTHER); this process ends
+//     MPI_Abort: called in process ..., which process ... (rank 1) has forked: only that process may call MPI (class MPI_ERR_OTHER); this process ends
+//     MPI_Barrier: called in process ..., which process ... (rank 0) has forked: only that process may call MPI (class MPI_ERR_OTHER); this process ends
 static void in_a_fork(void) {
     int flag;
     pid_t child;

@@ -60,7 +60,7 @@ static void ults_of_a_session_are_cut_off(void) {
     MPI_Session_finalize(&session);
 }
 
-// 1 ranks, code 3: ...this process is rank 0 already, or was it: a process is a rank at most once...
+// 1 ranks, code 3: ...this process is local rank 0 already, or was it: a process is a rank at most once...
 static void rank_after_finalize(void) {
     struct tsumugi_job *job;
     MPI_Init(NULL, NULL);

@@ -116,7 +116,7 @@ fn a_death_wakes_a_sleeper() {
 fn a_process_is_a_rank_once() {
     run(&Ask::new(1, "twice")).expect(
         0,
-        &["this process is rank 0 already, or was it: a process is a rank at most once"],
+        &["this process is local rank 0 already, or was it: a process is a rank at most once"],
     );
 }
 
