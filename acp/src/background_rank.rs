@@ -47,8 +47,8 @@ pub enum BackgroundError {
 }
 
 impl BackgroundRank {
-    /// Runs a rank on threads of its own, and on one of its ULTs `open`, whose value this
-    /// returns. Blocks.
+    /// Runs a rank on threads of its own, calls `open` on one of its ULTs, and returns the
+    /// value of `open`. Blocks.
     ///
     /// # Errors
     ///
