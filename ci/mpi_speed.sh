@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Measures libmpi_abi.so.1 beside MPICH and Open MPI, all by turns in one run of
-# `tsumugi bench message`: half round trips, the rate of short messages, and collectives of 2, 4
-# and 8 ranks. Ours and MPICH run one binary, which MPICH's mpicc_abi compiles.
+# `tsumugi bench message`: half round trips, the rate of short messages, and collectives of 2 to
+# 64 ranks. Ours and MPICH run one binary, which MPICH's mpicc_abi compiles.
 #
 #   ci/mpi_speed.sh [ARGUMENTS]    those of `tsumugi bench message`, such as --quick --wait 0
 #                                  --only rate8

@@ -164,7 +164,7 @@ impl Config {
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
         let share = (cores / size as usize).clamp(1, WORKERS_MAX);
         let workers = self.workers.unwrap_or(share);
-        let crowded = workers.saturating_mul(size as usize) > cores;
+        let is_crowded = workers.saturating_mul(size as usize) > cores;
         // Unbound, the system would move ranks to a core that is idle for a moment,
         // and then a core with one rank more would hold up all ranks. Ranks that
         // compute unevenly are better off unbound, but nothing shows that about a
@@ -174,13 +174,14 @@ impl Config {
             workers,
             stack_bytes: self.stack_bytes.unwrap_or(STACK_BYTES),
             main_stack_bytes: self.main_stack_bytes.unwrap_or(MAIN_STACK_BYTES),
-            spin: self.spin.unwrap_or(if crowded { 0 } else { SPIN }),
-            bind: self.bind.unwrap_or(if crowded && !is_even { Bind::None } else { Bind::Cores }),
+            is_crowded,
+            spin: self.spin.unwrap_or(if is_crowded { 0 } else { SPIN }),
+            bind: self.bind.unwrap_or(if is_crowded && !is_even { Bind::None } else { Bind::Cores }),
             path: self.path.unwrap_or_default(),
             suspension: self.suspension.unwrap_or_default(),
             inside: self.inside.clone(),
             messages: self.messages.unwrap_or(MatchingDesign::Mirror),
-            calibrate: self.calibrate.unwrap_or(true) && !crowded && size > 1,
+            calibrate: self.calibrate.unwrap_or(true) && !is_crowded && size > 1,
             thresholds: self.thresholds,
             collectives: self.collectives,
             silence: self.network.silence_limit(),

@@ -138,6 +138,8 @@ pub struct Chosen {
     pub stack_bytes: usize,
     /// The size of the main ULT's stack.
     pub main_stack_bytes: usize,
+    /// Whether the ranks of the node have more workers than there are cores.
+    pub is_crowded: bool,
     /// The number of rounds that an idle worker searches for work before it sleeps.
     pub spin: u32,
     /// The cores on which the workers of a launcher's ranks run.

@@ -350,7 +350,7 @@ impl RankNode {
     }
 
     /// Whether a service has work that may take long, as handlers do.
-    fn is_called(&self) -> bool {
+    pub(crate) fn is_called(&self) -> bool {
         self.am.has_work()
             || self.global().is_some_and(|global| global.has_work())
             || self.services.any(|service| service.has_work())

@@ -14,8 +14,14 @@
 //! watch, so that senders need no system call to reach it. It also ends calls after
 //! their time limits. Asleep it costs nothing; awake it counts as an outside event,
 //! so the rank is not quiet.
+//!
+//! With more workers on the node than cores, most workers that seem to run ULTs have no core.
+//! A helper that took one for their messages would take it from another rank, and helpers of all
+//! ranks at 100 us would have most of the cores' time. So messages wait for 1 ms, in which a
+//! worker gets a core again; calls of functions wait for 50 us, as ever.
 
 use crate::affinity;
+use crate::config::Chosen;
 use crate::error::Error;
 use crate::node::RankNode;
 use crate::service::am::Outside;
@@ -34,10 +40,11 @@ pub(crate) struct ProgressThread {
 }
 
 impl ProgressThread {
-    pub(crate) fn start(node: &Arc<RankNode>, workers: usize) -> Result<Self, Error> {
+    pub(crate) fn start(node: &Arc<RankNode>, chosen: &Chosen) -> Result<Self, Error> {
+        let &Chosen { workers, is_crowded, .. } = chosen;
         let has_ended = Arc::new(AtomicBool::new(false));
         let (own, ended) = (node.clone(), has_ended.clone());
-        let thread = tsumugi_pvas::thread::start("tsumugi-helper", move || help(&own, &ended))
+        let thread = tsumugi_pvas::thread::start("tsumugi-helper", move || help(&own, &ended, is_crowded))
             .map_err(|error| StartError::Thread(workers, error))?;
         Ok(Self { node: node.clone(), has_ended, thread: Some(thread) })
     }
@@ -55,7 +62,7 @@ impl Drop for ProgressThread {
     }
 }
 
-fn help(node: &RankNode, has_ended: &AtomicBool) {
+fn help(node: &RankNode, has_ended: &AtomicBool, is_crowded: bool) {
     affinity::sleep_exactly();
     let word = node.bells().helper();
     while !has_ended.load(Ordering::SeqCst) {
@@ -66,22 +73,25 @@ fn help(node: &RankNode, has_ended: &AtomicBool) {
         word.cancel();
         if node.is_neglected() {
             let _awake = Outside::new(node.member());
-            watch(node, has_ended);
+            watch(node, has_ended, is_crowded);
         }
     }
 }
 
 /// Does work that the workers have not taken, until there is none for some rounds.
-fn watch(node: &RankNode, has_ended: &AtomicBool) {
+fn watch(node: &RankNode, has_ended: &AtomicBool, is_crowded: bool) {
     let (mut rounds_left, mut round) = (1, FIRST_ROUND);
     while rounds_left > 0 && !has_ended.load(Ordering::SeqCst) {
-        thread::sleep(round);
+        thread::sleep(if is_crowded && !node.is_called() { CROWDED_ROUND } else { round });
         round = ROUND;
         let was_left = node.is_neglected() && node.help();
-        rounds_left = if was_left { QUIET_ROUNDS } else { rounds_left - 1 };
+        let stays = was_left && !is_crowded;
+        rounds_left = if stays { QUIET_ROUNDS } else { rounds_left - 1 };
     }
 }
 
 const FIRST_ROUND: Duration = Duration::from_micros(50);
 const ROUND: Duration = Duration::from_micros(100);
+/// As long as a worker waits for a core that another one leaves now and then.
+const CROWDED_ROUND: Duration = Duration::from_millis(1);
 const QUIET_ROUNDS: u32 = 10;

@@ -72,7 +72,7 @@ impl BegunRank {
         let handle = RankHandle::new(node.clone(), place.method, spawner, chosen.workers);
         node.watch(handle.spawner(), chosen.workers);
         let closing = Closing(node.clone());
-        let helper = ProgressThread::start(&node, chosen.workers)?;
+        let helper = ProgressThread::start(&node, chosen)?;
         let showing = chosen.inside.show(node.member().rank(), handle.spawner())?;
         let begun = Self { showing, helper, closing, handle, survivor, watch, node };
         Ok((begun, scheduler, meet))

@@ -6,7 +6,7 @@
 
 use super::bench::MessageBench;
 use super::case::{Case, YIELDING};
-use super::collective::{RANKS, rounds_of};
+use super::collective::rounds_of;
 use crate::bench::row::Row;
 use crate::failure::Failure;
 use crate::text;
@@ -165,6 +165,7 @@ const SIZES: &[usize] = &[
 ];
 const QUICK_SIZES: &[usize] = &[8, 256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
 const PASSES: u32 = 3;
+const RANKS: [u32; 3] = [2, 4, 8];
 /// More ranks of a node, for short values.
 const CROWDS: [u32; 3] = [16, 32, 64];
 

@@ -14,8 +14,9 @@ use tsumugi_core::coll::schedule::{CollForced, CollKind};
 
 /// The rows, each named by its collective.
 pub const ROWS: &[&str] = &["barrier", "broadcast", "allreduce", "allgather", "alltoall"];
-/// The numbers of ranks.
-pub const RANKS: [u32; 3] = [2, 4, 8];
+/// The numbers of ranks; 16 and 64 are measured in few rounds, as a peer that does not yield
+/// takes tens of milliseconds for each.
+pub const RANKS: [u32; 5] = [2, 4, 8, 16, 64];
 
 /// The cases of so many ranks; two of them are on a core each. The length is that of a
 /// member's values; of an alltoall it is that of a block.
@@ -26,7 +27,8 @@ pub fn cases(ranks: u32, rounds: Option<u64>) -> Vec<Case> {
     let case = |name: &'static str, bytes: usize| {
         let rounds = rounds_of(rounds, bytes, ranks);
         let command = format!("{name} bytes={bytes} rounds={rounds} repeat=5{place}");
-        Case::new(name, format!("ranks={ranks} bytes={bytes}"), command, crosses)
+        let case = Case::new(name, format!("ranks={ranks} bytes={bytes}"), command, crosses);
+        Case { passes: if ranks > FEW { CROWD_PASSES } else { case.passes }, ..case }
     };
     let sizes = |name: &'static str| match name {
         "barrier" => &[0][..],
@@ -42,7 +44,11 @@ pub fn has(name: &str) -> bool {
 
 /// Rounds of a batch, unless the arguments set them.
 pub fn rounds_of(given: Option<u64>, bytes: usize, ranks: u32) -> u64 {
-    let most = if ranks == 2 { 400 } else { 40 };
+    let most = match ranks {
+        2 => 400,
+        3..=FEW => 40,
+        _ => 10,
+    };
     given.unwrap_or((ROUNDS_BYTES / bytes.max(1)).clamp(10, most) as u64)
 }
 
@@ -106,6 +112,9 @@ fn bytes_of(words: &mut [u64]) -> &mut [u8] {
     unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), size_of_val(words)) }
 }
 
+/// The greatest number of ranks that is measured in as many passes as other rows.
+const FEW: u32 = 8;
+const CROWD_PASSES: u32 = 3;
 const SIZES: [usize; 3] = [8, 1 << 10, 64 << 10];
 /// The approximate number of bytes of one batch.
 const ROUNDS_BYTES: usize = 1 << 20;

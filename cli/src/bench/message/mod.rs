@@ -10,7 +10,7 @@
 //! | `halo` | 8 ranks in a cube: compute, exchange with 26 neighbours, agree |
 //! | `crowd` | 8, 32 and 64 ranks in a ring on the available cores |
 //! | `outside` | half a round trip between buffers outside of the partitions |
-//! | `collectives` | collectives of 2, 4 and 8 ranks on the available cores |
+//! | `collectives` | collectives of 2 to 64 ranks on the available cores |
 //! | `algorithms` | the same and others by each of their algorithms, only if selected |
 //! | `one_sided` | puts and gets by global addresses, beside the peers' ping-pong; copies between two other ranks |
 //!
