@@ -176,7 +176,11 @@ impl Config {
             main_stack_bytes: self.main_stack_bytes.unwrap_or(MAIN_STACK_BYTES),
             is_crowded,
             spin: self.spin.unwrap_or(if is_crowded { 0 } else { SPIN }),
-            bind: self.bind.unwrap_or(if is_crowded && !is_even { Bind::None } else { Bind::Cores }),
+            bind: self.bind.unwrap_or(if is_crowded && !is_even {
+                Bind::None
+            } else {
+                Bind::Cores
+            }),
             path: self.path.unwrap_or_default(),
             suspension: self.suspension.unwrap_or_default(),
             inside: self.inside.clone(),

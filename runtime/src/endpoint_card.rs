@@ -7,13 +7,15 @@ use tsumugi_core::mem::Rank;
 use tsumugi_core::mem::{LocalRank, RegionKey};
 use tsumugi_pvas::Member;
 
-/// The keys of a rank's lanes.
+/// The keys of a rank's lanes, and what the ranks of a node must know alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EndpointCard {
     /// The lanes of active messages.
     pub(crate) calls: RegionKey,
     /// The lanes of messages.
     pub(crate) messages: RegionKey,
+    /// Whether the node has more workers than cores, as this rank sees it.
+    pub(crate) is_crowded: bool,
 }
 
 /// Bytes in this rank's exposed memory that its whole node uses.
@@ -31,7 +33,8 @@ impl EndpointCard {
         bytes[..4].copy_from_slice(&self.calls.to_bits().to_le_bytes());
         bytes[4..8].copy_from_slice(&self.messages.to_bits().to_le_bytes());
         bytes[8..16].copy_from_slice(&(common.at as u64).to_le_bytes());
-        bytes[16..].copy_from_slice(&(common.bytes as u64).to_le_bytes());
+        bytes[16..24].copy_from_slice(&(common.bytes as u64).to_le_bytes());
+        bytes[24] = u8::from(self.is_crowded);
         Ok(member.publish(&bytes)?)
     }
 
@@ -40,7 +43,7 @@ impl EndpointCard {
     pub(crate) fn common(member: &mut Member) -> Result<Option<&'static [u8]>, Error> {
         let mut bytes = [0; CARD_BYTES_MAX];
         let len = member.card(Rank(0), &mut bytes)?;
-        let words = bytes[..len].get(8..BYTES).unwrap_or_default().as_chunks::<8>().0;
+        let words = bytes[..len].get(8..24).unwrap_or_default().as_chunks::<8>().0;
         let &[at, bytes] = words else { return Ok(None) };
         let (at, bytes) = (u64::from_le_bytes(at) as usize, u64::from_le_bytes(bytes));
         let Some(base) = NonNull::new(ptr::with_exposed_provenance_mut::<u8>(at)) else {
@@ -73,11 +76,12 @@ impl EndpointCard {
         };
         let (calls, rest) = bytes.split_at_checked(4)?;
         let (messages, _) = rest.split_at_checked(4)?;
-        Some(Self { calls: key(calls)?, messages: key(messages)? })
+        let is_crowded = *bytes.get(24)? != 0;
+        Some(Self { calls: key(calls)?, messages: key(messages)?, is_crowded })
     }
 }
 
-const BYTES: usize = 24;
+const BYTES: usize = 25;
 
 #[cfg(test)]
 mod tests {

@@ -17,6 +17,7 @@ use std::ptr;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use tsumugi_core::coll::row::CellRow;
+use tsumugi_core::coll::schedule::CollChoice;
 use tsumugi_core::coll::{NodeBarrier, Team};
 use tsumugi_core::mem::Rank;
 use tsumugi_core::mem::RegionKey;
@@ -88,8 +89,9 @@ impl RankNode {
         let circle = Some(circle).filter(|_| member.nodes().count() == 1);
         let messages = Arc::new(messages);
         let word_wait = Arc::new(WordWait::new(&member, chosen.idleness().spins));
-        let (heard, waits, forced) = (messages.clone(), word_wait.clone(), chosen.collectives);
-        let collectives = Arc::new(Collectives::new(&member, heard, waits, forced));
+        let (heard, waits) = (messages.clone(), word_wait.clone());
+        let choice = CollChoice::new(chosen.collectives, chosen.is_crowded);
+        let collectives = Arc::new(Collectives::new(&member, heard, waits, choice));
         Self {
             world: GroupHandle::world(&collectives),
             collectives,

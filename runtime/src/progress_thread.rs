@@ -44,8 +44,9 @@ impl ProgressThread {
         let &Chosen { workers, is_crowded, .. } = chosen;
         let has_ended = Arc::new(AtomicBool::new(false));
         let (own, ended) = (node.clone(), has_ended.clone());
-        let thread = tsumugi_pvas::thread::start("tsumugi-helper", move || help(&own, &ended, is_crowded))
-            .map_err(|error| StartError::Thread(workers, error))?;
+        let thread =
+            tsumugi_pvas::thread::start("tsumugi-helper", move || help(&own, &ended, is_crowded))
+                .map_err(|error| StartError::Thread(workers, error))?;
         Ok(Self { node: node.clone(), has_ended, thread: Some(thread) })
     }
 }

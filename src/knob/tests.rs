@@ -47,7 +47,7 @@ fn chosen_values_follow_the_configuration() {
 #[test]
 fn a_wrong_algorithm_is_refused_with_those_that_there_are() {
     for (text, word, known) in [
-        ("broadcast=tree,broadcast=chian", "broadcast=chian", "rows, tree, chain, spread"),
+        ("broadcast=tree,broadcast=chian", "broadcast=chian", "rows, tree, flat, chain, spread"),
         ("brodcast=tree", "brodcast=tree", "broadcast, reduce"),
         ("all=threes", "all=threes", "pairwise"),
         ("all=ring,", "\"all=ring,\"", "near.COLLECTIVE"),

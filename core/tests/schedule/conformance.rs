@@ -49,6 +49,7 @@ pub fn kinds(size: u32) -> Vec<(Kind, bool)> {
     let mut kinds = vec![
         (Kind::Barrier, true),
         (Kind::Broadcast(BroadcastDesign::Tree), true),
+        (Kind::Broadcast(BroadcastDesign::Flat), true),
         (Kind::Broadcast(BroadcastDesign::Chain(48)), true),
         (Kind::Broadcast(BroadcastDesign::Spread), true),
         (Kind::Reduce, true),
@@ -97,8 +98,9 @@ fn short_values_go_by_few_messages_one_after_the_other() {
     let is_short = |kind: &Kind| {
         !matches!(
             kind,
-            Kind::Broadcast(BroadcastDesign::Chain(_) | BroadcastDesign::Spread)
-                | Kind::Allreduce(AllreduceDesign::Halving | AllreduceDesign::Ring)
+            Kind::Broadcast(
+                BroadcastDesign::Flat | BroadcastDesign::Chain(_) | BroadcastDesign::Spread
+            ) | Kind::Allreduce(AllreduceDesign::Halving | AllreduceDesign::Ring)
                 | Kind::Allgather(AllgatherDesign::Ring)
                 | Kind::Alltoall { short: false }
                 | Kind::ReduceScatter { halve: false }
@@ -165,7 +167,7 @@ fn what_is_forced_gives_the_same_results() {
     let words = CollKind::ALL.into_iter().flat_map(CollKind::words);
     let all = words.map(|word| CollForced::parse(&format!("all={word}")).unwrap());
     for (forced, size) in all.flat_map(|forced| [5, 8].map(|size| (forced, size))) {
-        let choice = CollChoice::forcing(forced);
+        let choice = CollChoice::DEFAULT.forcing(forced);
         for (kind, commutes) in
             NODE_KINDS.into_iter().flat_map(|kind| [(kind, true), (kind, false)])
         {
@@ -190,6 +192,7 @@ mod planted {
         let tree = Kind::Broadcast(BroadcastDesign::Tree);
         for (name, kind, commutes) in [
             ("coll_barrier_short", Kind::Barrier, true),
+            ("coll_flat_last", Kind::Broadcast(BroadcastDesign::Flat), true),
             ("coll_chain_ahead", Kind::Broadcast(BroadcastDesign::Chain(48)), true),
             ("coll_tree_order", Kind::Reduce, false),
             ("coll_doubling_order", Kind::Allreduce(AllreduceDesign::Doubling), false),

@@ -128,7 +128,8 @@ fn drawn_cases(draws: &mut Seeded, size: u32) -> Vec<Case> {
         let count = [0, 1, 2, most.min(32)][draws.below(4) as usize];
         let mut case = Case::new(kind, size, draws.below(size.into()) as u32, count, commutes);
         if draws.below(2) == 0 {
-            case.choice = CollChoice::forcing(CollForced::parse("all=rooted_rows").unwrap());
+            case.choice =
+                CollChoice::DEFAULT.forcing(CollForced::parse("all=rooted_rows").unwrap());
         }
         case
     };

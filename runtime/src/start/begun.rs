@@ -146,7 +146,8 @@ pub(crate) fn make(
     let am = Am::new(&member)?;
     let neighbours = neighbours.unwrap_or_else(|| NodeRanks::of(&member));
     let lanes = MessageLanes::new(&member, neighbours, chosen)?;
-    let card = EndpointCard { calls: am.key(), messages: lanes.key() };
+    let card =
+        EndpointCard { calls: am.key(), messages: lanes.key(), is_crowded: chosen.is_crowded };
     let packed = network.as_ref().and_then(Network::packed);
     let common = packed.map_or(Common::default(), |packed| lay_out(&member, &packed));
     card.publish(&mut member, common)?;
@@ -154,6 +155,9 @@ pub(crate) fn make(
     // registered now.
     member.barrier()?;
     let cards = EndpointCard::all(&mut member)?;
+    // Ranks may be bound to different cores, and collectives must choose alike.
+    let is_crowded = cards.iter().any(|card| card.is_crowded);
+    let chosen = &Chosen { is_crowded, ..chosen.clone() };
     if let (Some(network), Some(common)) = (&network, EndpointCard::common(&mut member)?) {
         network.share(common);
     }

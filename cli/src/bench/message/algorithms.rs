@@ -186,8 +186,8 @@ mod tests {
         let of = |bytes, all: &[&'static str]| -> Vec<String> {
             all.iter().map(|word| line(bytes, *word)).collect()
         };
-        let short = of(8, &["rows", "tree", "chain", "spread", CHOSEN]);
-        assert_eq!(words, [short, of(1024, &["tree", "chain", "spread", CHOSEN])].concat());
+        let short = of(8, &["rows", "tree", "flat", "chain", "spread", CHOSEN]);
+        assert_eq!(words, [short, of(1024, &["tree", "flat", "chain", "spread", CHOSEN])].concat());
     }
 
     #[test]

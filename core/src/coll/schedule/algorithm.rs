@@ -4,7 +4,7 @@ use super::allgather::{BruckGather, DoublingGather, RingGather};
 use super::alltoall::{BruckExchange, PairwiseExchange};
 use super::barrier::Dissemination;
 use super::blocks::CollTables;
-use super::broadcast::{ChainBroadcast, TreeBroadcast, TreeSpread};
+use super::broadcast::{ChainBroadcast, FlatBroadcast, TreeBroadcast, TreeSpread};
 use super::interleave::Interleave;
 use super::prefix::PrefixScan;
 use super::published::Published;
@@ -28,6 +28,7 @@ pub(super) enum Algorithm {
     },
     Dissemination(Dissemination),
     TreeBroadcast(TreeBroadcast),
+    FlatBroadcast(FlatBroadcast),
     ChainBroadcast(ChainBroadcast),
     TreeSpread(TreeSpread),
     TreeReduce(TreeReduce),
@@ -54,6 +55,7 @@ impl Algorithm {
             Self::Copy(..) | Self::Pass { .. } => 1,
             Self::Dissemination(of) => of.rounds(),
             Self::TreeBroadcast(of) => of.rounds(),
+            Self::FlatBroadcast(of) => of.rounds(),
             Self::ChainBroadcast(of) => of.rounds(),
             Self::TreeSpread(of) => of.rounds(),
             Self::TreeReduce(of) => of.rounds(),
@@ -91,6 +93,7 @@ impl Algorithm {
             }
             Self::Dissemination(of) => of.step(round, index),
             Self::TreeBroadcast(of) => of.step(round, index),
+            Self::FlatBroadcast(of) => of.step(round, index),
             Self::ChainBroadcast(of) => of.step(round, index),
             Self::TreeSpread(of) => of.step(tables, round, index),
             Self::TreeReduce(of) => of.step(round, index),

@@ -1,9 +1,10 @@
-//! One member's bytes to all: by a binomial tree, by a chain in pieces, or scattered by
-//! a tree, after which all gather the blocks (R. van de Geijn: "On global combine
+//! One member's bytes to all: by a binomial tree, to each by itself, by a chain in pieces, or
+//! scattered by a tree, after which all gather the blocks (R. van de Geijn: "On global combine
 //! operations", 1994). The sender has the number 0.
 
 use super::blocks::{Blocks, CollTables};
 use super::peers::Binomial;
+use super::rooted::AT_ONCE;
 use super::step::{BufferSpan, CollStep};
 use crate::mutate;
 
@@ -31,6 +32,30 @@ impl TreeBroadcast {
                 Some(CollStep::Send { to: self.at.child(child), from: data })
             }
         }
+    }
+}
+
+/// The sender sends to each member itself, some of them at a time. No member waits for another
+/// one but the sender: where ranks share cores, each needs one turn.
+#[derive(Clone, Copy, Debug)]
+pub struct FlatBroadcast {
+    pub(super) me: u32,
+    pub(super) size: u32,
+    pub(super) data: BufferSpan,
+}
+
+impl FlatBroadcast {
+    pub(super) const fn rounds(&self) -> u32 {
+        if self.me > 0 { 1 } else { (self.size - 1).div_ceil(AT_ONCE) }
+    }
+
+    pub(super) fn step(&self, round: u32, index: u32) -> Option<CollStep> {
+        if self.me > 0 {
+            return (index == 0).then_some(CollStep::Receive { from: 0, into: self.data });
+        }
+        let to = round * AT_ONCE + index + 1;
+        let end = mutate!("coll_flat_last": self.size => self.size - 1);
+        (index < AT_ONCE && to < end).then_some(CollStep::Send { to, from: self.data })
     }
 }
 

@@ -42,11 +42,18 @@ struct Levels {
 
 impl CollChoice {
     /// Nothing is forced.
-    pub const DEFAULT: Self = Self::forcing(CollForced::NONE);
+    pub const DEFAULT: Self = Self::new(CollForced::NONE, false);
 
-    /// The measured thresholds, except for what is forced.
-    pub const fn forcing(forced: CollForced) -> Self {
-        Self { near: CollThresholds::NEAR, far: CollThresholds::FAR, forced }
+    /// The measured thresholds, except for what is forced; of a node that has more workers than
+    /// cores if `is_crowded`.
+    pub const fn new(forced: CollForced, is_crowded: bool) -> Self {
+        let near = if is_crowded { CollThresholds::CROWDED } else { CollThresholds::NEAR };
+        Self { near, far: CollThresholds::FAR, forced }
+    }
+
+    /// The same thresholds, except for what is forced.
+    pub fn forcing(&self, forced: CollForced) -> Self {
+        Self { forced, ..self.clone() }
     }
 
     /// The thresholds of members that share memory, or that do not.
@@ -136,13 +143,16 @@ impl CollChoice {
         let chain = BroadcastDesign::Chain(thresholds.broadcast_piece);
         match self.forced(CollKind::Broadcast, of) {
             Some(CollAlgorithm::Tree) => return BroadcastDesign::Tree,
+            Some(CollAlgorithm::Flat) => return BroadcastDesign::Flat,
             Some(CollAlgorithm::Chain) => return chain,
             Some(CollAlgorithm::Spread) => return BroadcastDesign::Spread,
             _ => {}
         }
         let pieces = len.div_ceil(thresholds.broadcast_piece);
         let fills = pieces.saturating_mul(thresholds.broadcast_members_per_piece);
-        if of.size <= thresholds.broadcast_tree_members_max {
+        if len >= thresholds.broadcast_flat_from {
+            BroadcastDesign::Flat
+        } else if of.size <= thresholds.broadcast_tree_members_max {
             BroadcastDesign::Tree
         } else if thresholds.broadcast_chain.contains(&len) && fills >= of.size as usize {
             chain
@@ -510,6 +520,15 @@ mod tests {
         assert_eq!([15, 16].map(|kib| broadcast(8, true, kib)), [BroadcastDesign::Tree, chain]);
         assert_eq!(broadcast(4, true, 16), BroadcastDesign::Tree);
         assert_eq!(broadcast(8, true, 2048), BroadcastDesign::Spread);
+    }
+
+    #[test]
+    fn the_root_sends_to_each_member_that_shares_its_core() {
+        let (crowded, of) = (CollChoice::new(CollForced::NONE, true), CollMember::of_all(0, 8));
+        let of = CollMember { is_near: true, ..of };
+        let designs = [16 << 10, 2 << 20].map(|len| crowded.broadcast_of(of, len));
+        assert_eq!(designs, [BroadcastDesign::Flat; 2]);
+        assert_eq!(crowded.broadcast_of(of, 8 << 10), BroadcastDesign::Tree);
     }
 
     #[test]

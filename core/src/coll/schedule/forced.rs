@@ -105,7 +105,7 @@ impl CollKind {
     pub const fn words(self) -> &'static [&'static str] {
         match self {
             Self::Barrier => &["rows", "rooted_rows", "dissemination", "nodes", "direct"],
-            Self::Broadcast => &["rows", "tree", "chain", "spread", "nodes", "direct"],
+            Self::Broadcast => &["rows", "tree", "flat", "chain", "spread", "nodes", "direct"],
             Self::Reduce => &["rows", "tree", "nodes", "direct"],
             Self::Allreduce => {
                 &["rows", "rooted_rows", "doubling", "halving", "ring", "nodes", "direct"]

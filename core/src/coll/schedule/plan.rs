@@ -7,7 +7,7 @@ use super::allgather::{BruckGather, DoublingGather, RingGather};
 use super::alltoall::{BruckExchange, PairwiseExchange};
 use super::barrier::Dissemination;
 use super::blocks::{Blocks, CollTables};
-use super::broadcast::{ChainBroadcast, TreeBroadcast, TreeSpread};
+use super::broadcast::{ChainBroadcast, FlatBroadcast, TreeBroadcast, TreeSpread};
 use super::peers::{Binomial, NodeView, PeerMap, Subset, minus};
 use super::prefix::PrefixScan;
 use super::published::Published;
@@ -50,6 +50,8 @@ pub struct CollMember {
 pub enum BroadcastDesign {
     /// A binomial tree.
     Tree,
+    /// From the root to each member.
+    Flat,
     /// A chain, in pieces of so many bytes.
     Chain(usize),
     /// A tree spreads the blocks, and a ring gathers them.
@@ -215,6 +217,10 @@ impl CollPlan {
         match design {
             BroadcastDesign::Tree => {
                 self.then(Algorithm::TreeBroadcast(TreeBroadcast { at, data }), peers)
+            }
+            BroadcastDesign::Flat => {
+                let flat = FlatBroadcast { me: at.number, size: at.size, data };
+                self.then(Algorithm::FlatBroadcast(flat), peers)
             }
             BroadcastDesign::Chain(piece) => {
                 let (me, size, piece) = (at.number, at.size, piece.max(1));

@@ -13,6 +13,8 @@ pub struct CollThresholds {
     /// or an allreduce through rows. In larger groups the first member reads them and publishes
     /// the result.
     pub published_members_max: u32,
+    /// Broadcasts from here on go from the root to each member.
+    pub broadcast_flat_from: usize,
     /// Broadcasts of these lengths go through a chain, if it has pieces enough; others through a
     /// tree, or are spread.
     pub broadcast_chain: Range<usize>,
@@ -57,6 +59,7 @@ impl CollThresholds {
     pub const NEAR: Self = Self {
         published_max: 256,
         published_members_max: 16,
+        broadcast_flat_from: usize::MAX,
         broadcast_chain: 16 << 10..96 << 10,
         broadcast_piece: 4 << 10,
         broadcast_members_per_piece: usize::MAX,
@@ -73,6 +76,10 @@ impl CollThresholds {
         alltoall_nodes_block_max: 0,
         reduce_scatter_halving_block_max: 128 << 10,
     };
+
+    /// Among members that share memory, and cores: what counts is how often a member waits for
+    /// another one, because each wait gives a core away.
+    pub const CROWDED: Self = Self { broadcast_flat_from: 16 << 10, ..Self::NEAR };
 
     /// Among members on several nodes, and among leaders of nodes.
     pub const FAR: Self = Self {

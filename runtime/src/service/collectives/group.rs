@@ -88,7 +88,7 @@ impl GroupHandle {
     /// otherwise nothing changes.
     pub fn force(&mut self, forced: CollForced) -> bool {
         let Some(shared) = Arc::get_mut(&mut self.0) else { return false };
-        shared.choice = Some(Box::new(CollChoice::forcing(forced)));
+        shared.choice = Some(Box::new(shared.service.choice().forcing(forced)));
         true
     }
 

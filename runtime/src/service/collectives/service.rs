@@ -14,7 +14,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tsumugi_core::coll::CollError;
-use tsumugi_core::coll::schedule::{CollChoice, CollForced};
+use tsumugi_core::coll::schedule::CollChoice;
 use tsumugi_core::mem::{AddrError, Rank};
 use tsumugi_core::sync::{AtomicUsize, Ordering};
 use tsumugi_core::wait::Reason;
@@ -67,7 +67,7 @@ impl Collectives {
         member: &Member,
         messages: Arc<Messages>,
         word_wait: Arc<WordWait>,
-        forced: CollForced,
+        choice: CollChoice,
     ) -> Self {
         Self {
             member: member.clone(),
@@ -79,7 +79,7 @@ impl Collectives {
             word_wait,
             records: Mutex::default(),
             running_count: AtomicUsize::new(0),
-            choice: CollChoice::forcing(forced),
+            choice,
         }
     }
 
