@@ -164,7 +164,8 @@ impl Config {
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
         let share = (cores / size as usize).clamp(1, WORKERS_MAX);
         let workers = self.workers.unwrap_or(share);
-        let is_crowded = workers.saturating_mul(size as usize) > cores;
+        let workers_per_core = workers.saturating_mul(size as usize).div_ceil(cores);
+        let is_crowded = workers_per_core > 1;
         // Unbound, the system would move ranks to a core that is idle for a moment,
         // and then a core with one rank more would hold up all ranks. Ranks that
         // compute unevenly are better off unbound, but nothing shows that about a
@@ -174,7 +175,7 @@ impl Config {
             workers,
             stack_bytes: self.stack_bytes.unwrap_or(STACK_BYTES),
             main_stack_bytes: self.main_stack_bytes.unwrap_or(MAIN_STACK_BYTES),
-            is_crowded,
+            workers_per_core: workers_per_core.try_into().unwrap_or(u32::MAX),
             spin: self.spin.unwrap_or(if is_crowded { 0 } else { SPIN }),
             bind: self.bind.unwrap_or(if is_crowded && !is_even {
                 Bind::None

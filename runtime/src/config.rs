@@ -138,8 +138,8 @@ pub struct Chosen {
     pub stack_bytes: usize,
     /// The size of the main ULT's stack.
     pub main_stack_bytes: usize,
-    /// Whether the ranks of the node have more workers than there are cores.
-    pub is_crowded: bool,
+    /// Workers of the node's ranks for each core, rounded up; more than 1 is a crowd.
+    pub workers_per_core: u32,
     /// The number of rounds that an idle worker searches for work before it sleeps.
     pub spin: u32,
     /// The cores on which the workers of a launcher's ranks run.
@@ -173,6 +173,11 @@ impl NetworkConfig {
 }
 
 impl Chosen {
+    /// Whether the ranks of the node have more workers than there are cores.
+    pub(crate) const fn is_crowded(&self) -> bool {
+        self.workers_per_core > 1
+    }
+
     pub(crate) fn idleness(&self) -> Idleness {
         Idleness { spins: self.spin.saturating_mul(10), yields: 10 }
     }

@@ -81,7 +81,7 @@ impl RankNode {
         messages: Messages,
         net: Option<Arc<NetLayer>>,
         chosen: &Chosen,
-        cores: Vec<usize>,
+        (cores, is_crowded): (Vec<usize>, bool),
     ) -> Self {
         let queue = NodeQueue::new(chosen.path, member.direct(), chosen.idleness()).map(Arc::new);
         let team = Team::new(member.rank(), member.size(), COLLECTIVE_KEY);
@@ -90,7 +90,7 @@ impl RankNode {
         let messages = Arc::new(messages);
         let word_wait = Arc::new(WordWait::new(&member, chosen.idleness().spins));
         let (heard, waits) = (messages.clone(), word_wait.clone());
-        let choice = CollChoice::new(chosen.collectives, chosen.is_crowded);
+        let choice = CollChoice::new(chosen.collectives, is_crowded);
         let collectives = Arc::new(Collectives::new(&member, heard, waits, choice));
         Self {
             world: GroupHandle::world(&collectives),

@@ -17,8 +17,9 @@
 //!
 //! With more workers on the node than cores, most workers that seem to run ULTs have no core.
 //! A helper that took one for their messages would take it from another rank, and helpers of all
-//! ranks at 100 us would have most of the cores' time. So messages wait for 1 ms, in which a
-//! worker gets a core again; calls of functions wait for 50 us, as ever.
+//! ranks at 100 us would have most of the cores' time. So messages wait for 250 us for each worker
+//! of a core, in which their own worker mostly gets it again; calls of functions wait for 50 us, as
+//! ever.
 
 use crate::affinity;
 use crate::config::Chosen;
@@ -41,11 +42,12 @@ pub(crate) struct ProgressThread {
 
 impl ProgressThread {
     pub(crate) fn start(node: &Arc<RankNode>, chosen: &Chosen) -> Result<Self, Error> {
-        let &Chosen { workers, is_crowded, .. } = chosen;
+        let workers = chosen.workers;
+        let crowd = chosen.is_crowded().then(|| CROWDED_ROUND * chosen.workers_per_core);
         let has_ended = Arc::new(AtomicBool::new(false));
         let (own, ended) = (node.clone(), has_ended.clone());
         let thread =
-            tsumugi_pvas::thread::start("tsumugi-helper", move || help(&own, &ended, is_crowded))
+            tsumugi_pvas::thread::start("tsumugi-helper", move || help(&own, &ended, crowd))
                 .map_err(|error| StartError::Thread(workers, error))?;
         Ok(Self { node: node.clone(), has_ended, thread: Some(thread) })
     }
@@ -63,7 +65,8 @@ impl Drop for ProgressThread {
     }
 }
 
-fn help(node: &RankNode, has_ended: &AtomicBool, is_crowded: bool) {
+/// `crowd` is how long messages wait on a node with more workers than cores.
+fn help(node: &RankNode, has_ended: &AtomicBool, crowd: Option<Duration>) {
     affinity::sleep_exactly();
     let word = node.bells().helper();
     while !has_ended.load(Ordering::SeqCst) {
@@ -74,25 +77,25 @@ fn help(node: &RankNode, has_ended: &AtomicBool, is_crowded: bool) {
         word.cancel();
         if node.is_neglected() {
             let _awake = Outside::new(node.member());
-            watch(node, has_ended, is_crowded);
+            watch(node, has_ended, crowd);
         }
     }
 }
 
 /// Does work that the workers have not taken, until there is none for some rounds.
-fn watch(node: &RankNode, has_ended: &AtomicBool, is_crowded: bool) {
+fn watch(node: &RankNode, has_ended: &AtomicBool, crowd: Option<Duration>) {
     let (mut rounds_left, mut round) = (1, FIRST_ROUND);
     while rounds_left > 0 && !has_ended.load(Ordering::SeqCst) {
-        thread::sleep(if is_crowded && !node.is_called() { CROWDED_ROUND } else { round });
+        thread::sleep(crowd.filter(|_| !node.is_called()).unwrap_or(round));
         round = ROUND;
         let was_left = node.is_neglected() && node.help();
-        let stays = was_left && !is_crowded;
+        let stays = was_left && crowd.is_none();
         rounds_left = if stays { QUIET_ROUNDS } else { rounds_left - 1 };
     }
 }
 
 const FIRST_ROUND: Duration = Duration::from_micros(50);
 const ROUND: Duration = Duration::from_micros(100);
-/// As long as a worker waits for a core that another one leaves now and then.
-const CROWDED_ROUND: Duration = Duration::from_millis(1);
+/// For each worker of a core.
+const CROWDED_ROUND: Duration = Duration::from_micros(250);
 const QUIET_ROUNDS: u32 = 10;

@@ -147,7 +147,7 @@ pub(crate) fn make(
     let neighbours = neighbours.unwrap_or_else(|| NodeRanks::of(&member));
     let lanes = MessageLanes::new(&member, neighbours, chosen)?;
     let card =
-        EndpointCard { calls: am.key(), messages: lanes.key(), is_crowded: chosen.is_crowded };
+        EndpointCard { calls: am.key(), messages: lanes.key(), is_crowded: chosen.is_crowded() };
     let packed = network.as_ref().and_then(Network::packed);
     let common = packed.map_or(Common::default(), |packed| lay_out(&member, &packed));
     card.publish(&mut member, common)?;
@@ -157,7 +157,6 @@ pub(crate) fn make(
     let cards = EndpointCard::all(&mut member)?;
     // Ranks may be bound to different cores, and collectives must choose alike.
     let is_crowded = cards.iter().any(|card| card.is_crowded);
-    let chosen = &Chosen { is_crowded, ..chosen.clone() };
     if let (Some(network), Some(common)) = (&network, EndpointCard::common(&mut member)?) {
         network.share(common);
     }
@@ -180,7 +179,7 @@ pub(crate) fn make(
     };
     let transport = transport.or_else(|| Some(net.clone()? as Arc<dyn Transport>));
     let messages = Messages::new(&member, &lanes, &cards, transport, chosen)?;
-    let cores = place.cores.clone();
+    let cores = (place.cores.clone(), is_crowded);
     let node = Arc::new(RankNode::new(member, am, messages, net.clone(), chosen, cores));
     if let Some(net) = &net {
         net.on_bell(bell_of(&node));

@@ -3,6 +3,7 @@
 
 use super::blocks::{Blocks, CollTables};
 use super::peers::{log2_ceil, minus, plus};
+use super::rooted::AT_ONCE;
 use super::step::{BufferSpan, CollBuffer, CollStep};
 use crate::mutate;
 
@@ -21,7 +22,7 @@ pub struct PairwiseExchange {
 
 impl PairwiseExchange {
     pub(super) const fn rounds(&self) -> u32 {
-        1 + (self.size - 1).div_ceil(PAIRS_AT_ONCE)
+        1 + (self.size - 1).div_ceil(AT_ONCE)
     }
 
     pub(super) fn step(&self, tables: &CollTables<'_>, round: u32, index: u32) -> Option<CollStep> {
@@ -36,8 +37,8 @@ impl PairwiseExchange {
             let (from, to) = (from.part(0..len), to.part(0..len));
             return (index == 0).then_some(CollStep::Copy { from, to });
         }
-        let distance = (round - 1) * PAIRS_AT_ONCE + index / 2 + 1;
-        if index >= 2 * PAIRS_AT_ONCE || distance >= size {
+        let distance = (round - 1) * AT_ONCE + index / 2 + 1;
+        if index >= 2 * AT_ONCE || distance >= size {
             return None;
         }
         Some(if index.is_multiple_of(2) {
@@ -143,6 +144,3 @@ impl BruckExchange {
         }
     }
 }
-
-/// Distances of a round in a pairwise exchange.
-const PAIRS_AT_ONCE: u32 = 8;

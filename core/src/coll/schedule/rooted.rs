@@ -205,5 +205,5 @@ impl RootedFlat {
     }
 }
 
-/// Messages of a round in a flat exchange.
+/// Members with which one exchanges messages in a round, in a flat exchange and in a pairwise one.
 pub(super) const AT_ONCE: u32 = 16;
