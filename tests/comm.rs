@@ -75,6 +75,34 @@ fn a_message_too_long_for_its_buffer_is_an_error_and_the_next_one_is_not() {
     });
 }
 
+/// The messages are too long to be there without the receiver, and its only worker computes
+/// until all have come.
+#[test]
+fn a_rank_that_computes_takes_the_long_messages_of_many_peers() {
+    const RANKS: u32 = 12;
+    run_ranks(RANKS, |rt| {
+        let (comm, count) = (rt.comm(), rt.starter(Rank(0)));
+        for round in 1..=5 {
+            if rt.rank() > Rank(0) {
+                comm.send(Rank(0), round, &rt.buffer::<u8>(64 << 10)?)?;
+                rt.add(count, 1)?;
+            } else {
+                let into = |peer| Ok(comm.irecv(Rank(peer), round, rt.buffer::<u8>(64 << 10)?)?);
+                let handles: Result<Vec<_>, Error> = (1..RANKS).map(into).collect();
+                while rt.get(count)? < u64::from(round * (RANKS - 1)) {
+                    std::hint::spin_loop();
+                }
+                for handle in handles? {
+                    handle.wait()?;
+                }
+            }
+            rt.barrier()?;
+        }
+        Ok::<_, Error>(())
+    })
+    .unwrap();
+}
+
 #[test]
 fn a_rank_sends_to_itself() {
     two(|rt, comm, _| {

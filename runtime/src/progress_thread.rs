@@ -15,11 +15,11 @@
 //! their time limits. Asleep it costs nothing; awake it counts as an outside event,
 //! so the rank is not quiet.
 //!
-//! With more workers on the node than cores, most workers that seem to run ULTs have no core.
-//! A helper that took one for their messages would take it from another rank, and helpers of all
-//! ranks at 100 us would have most of the cores' time. So messages wait for 250 us for each worker
-//! of a core, in which their own worker mostly gets it again; calls of functions wait for 50 us, as
-//! ever.
+//! While more workers of the node are awake than it has cores, most workers that seem to run ULTs
+//! have no core. A helper that took one for their messages would take it from another rank, and
+//! helpers of all ranks at 100 us would have most of the cores' time. So messages wait for 250 us
+//! for each worker of a core, in which their own worker mostly gets it again; calls of functions
+//! wait for 50 us, as ever.
 
 use crate::affinity;
 use crate::config::Chosen;
@@ -42,13 +42,12 @@ pub(crate) struct ProgressThread {
 
 impl ProgressThread {
     pub(crate) fn start(node: &Arc<RankNode>, chosen: &Chosen) -> Result<Self, Error> {
-        let workers = chosen.workers;
-        let crowd = chosen.is_crowded().then(|| CROWDED_ROUND * chosen.workers_per_core);
+        let Chosen { workers, workers_per_core, .. } = *chosen;
         let has_ended = Arc::new(AtomicBool::new(false));
         let (own, ended) = (node.clone(), has_ended.clone());
-        let thread =
-            tsumugi_pvas::thread::start("tsumugi-helper", move || help(&own, &ended, crowd))
-                .map_err(|error| StartError::Thread(workers, error))?;
+        let run = move || help(&own, &ended, workers_per_core);
+        let thread = tsumugi_pvas::thread::start("tsumugi-helper", run)
+            .map_err(|error| StartError::Thread(workers, error))?;
         Ok(Self { node: node.clone(), has_ended, thread: Some(thread) })
     }
 }
@@ -65,8 +64,7 @@ impl Drop for ProgressThread {
     }
 }
 
-/// `crowd` is how long messages wait on a node with more workers than cores.
-fn help(node: &RankNode, has_ended: &AtomicBool, crowd: Option<Duration>) {
+fn help(node: &RankNode, has_ended: &AtomicBool, workers_per_core: u32) {
     affinity::sleep_exactly();
     let word = node.bells().helper();
     while !has_ended.load(Ordering::SeqCst) {
@@ -77,21 +75,37 @@ fn help(node: &RankNode, has_ended: &AtomicBool, crowd: Option<Duration>) {
         word.cancel();
         if node.is_neglected() {
             let _awake = Outside::new(node.member());
-            watch(node, has_ended, crowd);
+            watch(node, has_ended, workers_per_core);
         }
     }
 }
 
 /// Does work that the workers have not taken, until there is none for some rounds.
-fn watch(node: &RankNode, has_ended: &AtomicBool, crowd: Option<Duration>) {
+fn watch(node: &RankNode, has_ended: &AtomicBool, workers_per_core: u32) {
     let (mut rounds_left, mut round) = (1, FIRST_ROUND);
     while rounds_left > 0 && !has_ended.load(Ordering::SeqCst) {
+        let crowd = crowd(node, workers_per_core);
         thread::sleep(crowd.filter(|_| !node.is_called()).unwrap_or(round));
         round = ROUND;
         let was_left = node.is_neglected() && node.help();
         let stays = was_left && crowd.is_none();
         rounds_left = if stays { QUIET_ROUNDS } else { rounds_left - 1 };
     }
+}
+
+/// How long messages wait, if more workers of the node are awake than it has cores.
+fn crowd(node: &RankNode, workers_per_core: u32) -> Option<Duration> {
+    if workers_per_core <= 1 {
+        return None;
+    }
+    let controls = node.member().space().controls();
+    // Relaxed: an estimate.
+    let workers = controls.clone().map(|control| control.workers().load(Ordering::Relaxed));
+    let workers: u32 = workers.sum();
+    let asleep: usize = controls.map(|control| control.bells().asleep()).sum();
+    let cores = workers.div_ceil(workers_per_core).max(1);
+    let awake_per_core = workers.saturating_sub(asleep as u32).div_ceil(cores);
+    (awake_per_core > 1).then_some(CROWDED_ROUND * awake_per_core)
 }
 
 const FIRST_ROUND: Duration = Duration::from_micros(50);

@@ -457,11 +457,12 @@ impl Service for Messages {
             || self.net.as_ref().is_some_and(|(_, bag)| bag.is_full())
     }
 
-    /// The helper's work for a rank that is neglected.
+    /// The helper's work for a rank that is neglected. It looks at all lanes: it may find no
+    /// reason to look again.
     fn help(&self) -> bool {
         self.free_board();
         let has_come = self.net.as_ref().is_some_and(|(_, bag)| bag.is_full());
-        self.member.control().take_neglected() | has_come && self.work_on(self.lock(), false)
+        (self.member.control().take_neglected() | has_come) && self.work_on(self.lock(), true)
     }
 
     /// The only worker does nothing: packets are looked at when it is idle again, or by the
