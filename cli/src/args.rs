@@ -4,6 +4,7 @@
 //! itself. Whether a package exists or a file is valid is checked later, by the code
 //! that reads the data. (The doc comments of the fields are the help text.)
 
+use crate::bench::Paper;
 use crate::core_distance::CoreDistance;
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
@@ -81,7 +82,7 @@ pub struct RunArgs {
 }
 
 /// `tsumugi info`
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 pub struct InfoArgs {
     /// Number of ranks of the described job; all on this node, except for --memory
     #[arg(short = 'n', long, value_name = "N", default_value = "4", value_parser = ranks_of_nodes)]
@@ -164,6 +165,31 @@ pub enum BenchFigure {
     /// Whole programs on arrays whose pages move: tasks that are stolen, a refined
     /// mesh, a graph search, random updates, a sort
     Program(MeasureArgs),
+    /// The figures and tables of the papers, measured here: a report to read in a browser
+    Figures(FiguresArgs),
+}
+
+/// `tsumugi bench figures`
+#[derive(Args, Clone, Debug)]
+pub struct FiguresArgs {
+    /// Only the figures of this paper (see docs/papers.md)
+    #[arg(long, value_name = "NAME", ignore_case = true)]
+    pub paper: Option<Paper>,
+    /// Measure for a tenth of the time, and fewer points
+    #[arg(long)]
+    pub quick: bool,
+    /// Measure so many operations or rounds of each point, in place of a fixed time
+    #[arg(long, value_name = "N", value_parser = operations)]
+    pub ops: Option<u64>,
+    /// The folder of the report; what it has measured already is not measured again
+    #[arg(long, value_name = "FOLDER", default_value = "figures")]
+    pub folder: PathBuf,
+    /// Also measure this peer's messages (see `ci/peers.sh`)
+    #[arg(long, value_name = "NAME=COMMAND")]
+    pub peer: Vec<String>,
+    /// Also measure this peer's locks (see `ci/peers.sh lock`)
+    #[arg(long, value_name = "NAME=COMMAND")]
+    pub lock_peer: Vec<String>,
 }
 
 /// `tsumugi bench lock`

@@ -17,7 +17,7 @@ use tsumugi::pvas::distance::{Distance, Thresholds};
 use tsumugi::pvas::partition::{PartitionShape, ShapeError};
 use tsumugi::pvas::space::limits;
 use tsumugi::pvas::{HugePages, Space, SpaceConfig, attach, cma, fence, numa, system};
-use tsumugi::{Config, Knob, KnobGroup, Ledger};
+use tsumugi::{Beside, Config, Knob, KnobGroup, Ledger};
 use tsumugi_core::mem::LocalRank;
 
 /// The parts of the description that the arguments select; the machine if they
@@ -31,7 +31,7 @@ pub fn info(args: &args::InfoArgs) -> Result<String, Failure> {
     if args.json {
         let found = match args.config {
             Some(group) => Json::Array(configuration_json(&knobs(args.ranks, group)?)),
-            None => Json::Object(machine(args).into_iter().map(FactGroup::into_json).collect()),
+            None => machine_json(args),
         };
         return Ok(format!("{found:#}\n"));
     }
@@ -102,6 +102,19 @@ fn configuration_json(knobs: &[Knob]) -> Vec<Json> {
         })
     };
     knobs.iter().map(one).collect()
+}
+
+/// The parts of the paper's table of memory, in a job of so many ranks on many nodes.
+pub fn beside_paper(ranks: u64) -> Result<Vec<Beside>, Failure> {
+    let config = Config::from_env()?;
+    let of_node = Ledger::NODE_RANKS as u32;
+    let shape = PartitionShape::fit(of_node, &config.space, limits()).map_err(no_job)?;
+    Ok(Ledger::new(&config.choose(of_node), &shape).beside_paper(ranks))
+}
+
+/// The machine, as JSON.
+pub fn machine_json(args: &args::InfoArgs) -> Json {
+    Json::Object(machine(args).into_iter().map(FactGroup::into_json).collect())
 }
 
 /// The bytes of each table of a rank. A job with more ranks than a node can have

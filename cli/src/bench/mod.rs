@@ -12,6 +12,7 @@ mod bare;
 mod catalogue;
 mod drawing;
 mod far;
+mod figures;
 mod gas;
 mod line;
 mod lock;
@@ -36,6 +37,7 @@ use tsumugi::config::Bind;
 use tsumugi_bench_ult::System;
 
 pub use self::drawing::draw;
+pub use self::figures::Paper;
 use self::line::trip_ns;
 pub use self::plot::{Axis, Plot, Point, Series};
 
@@ -50,6 +52,7 @@ pub fn bench(bench: &args::BenchArgs) -> Result<String, Failure> {
         BenchFigure::Message(messages) => message::message(messages),
         BenchFigure::Gas(measure) => pages(measure),
         BenchFigure::Program(measure) => programs(measure),
+        BenchFigure::Figures(report) => figures::figures(report),
     }
 }
 

@@ -66,23 +66,47 @@ impl Plot {
             whole.fill(&WHITE)?;
             let (area, beside) = whole.split_horizontally(SIZE.0);
             self.draw_names(&beside)?;
-            let x = bounds_of(&self.x, self.bounds(|point| (point.x, point.x)));
-            let y = bounds_of(&self.y, self.bounds(|point| (point.low, point.high)));
-            let mut builder = ChartBuilder::on(&area);
-            // Half of the last label is on the right of the axis.
-            builder.caption(&self.title, (FONT, 20)).margin(12).margin_right(32);
-            builder.x_label_area_size(44).y_label_area_size(64);
-            let x_log = (x.0..x.1).log_scale().base(self.x.base());
-            let y_log = (y.0..y.1).log_scale().base(self.y.base());
-            match (self.x.is_log, self.y.is_log) {
-                (true, true) => self.draw(builder.build_cartesian_2d(x_log, y_log)?)?,
-                (true, false) => self.draw(builder.build_cartesian_2d(x_log, y.0..y.1)?)?,
-                (false, true) => self.draw(builder.build_cartesian_2d(x.0..x.1, y_log)?)?,
-                (false, false) => self.draw(builder.build_cartesian_2d(x.0..x.1, y.0..y.1)?)?,
-            }
+            self.draw_chart(ChartBuilder::on(&area).caption(&self.title, (FONT, 20)))?;
             whole.present()?;
         }
         Ok(text)
+    }
+
+    /// The axes and lines alone, without title and names, in a size that a narrow page has
+    /// room for.
+    pub fn svg_of_lines(&self) -> Result<String, Box<dyn Error>> {
+        let mut text = String::new();
+        {
+            let area = SVGBackend::with_string(&mut text, NARROW).into_drawing_area();
+            area.fill(&WHITE)?;
+            self.draw_chart(&mut ChartBuilder::on(&area))?;
+            area.present()?;
+        }
+        Ok(text)
+    }
+
+    /// The colour of a series in CSS.
+    pub fn css_colour(index: usize) -> String {
+        let RGBColor(red, green, blue) = colour_of(index);
+        format!("rgb({red} {green} {blue})")
+    }
+
+    fn draw_chart(
+        &self,
+        builder: &mut ChartBuilder<'_, '_, SVGBackend<'_>>,
+    ) -> Result<(), Box<dyn Error>> {
+        let x = bounds_of(&self.x, self.bounds(|point| (point.x, point.x)));
+        let y = bounds_of(&self.y, self.bounds(|point| (point.low, point.high)));
+        // Half of the last label is on the right of the axis.
+        builder.margin(12).margin_right(32).x_label_area_size(44).y_label_area_size(64);
+        let x_log = (x.0..x.1).log_scale().base(self.x.base());
+        let y_log = (y.0..y.1).log_scale().base(self.y.base());
+        match (self.x.is_log, self.y.is_log) {
+            (true, true) => self.draw(builder.build_cartesian_2d(x_log, y_log)?),
+            (true, false) => self.draw(builder.build_cartesian_2d(x_log, y.0..y.1)?),
+            (false, true) => self.draw(builder.build_cartesian_2d(x.0..x.1, y_log)?),
+            (false, false) => self.draw(builder.build_cartesian_2d(x.0..x.1, y.0..y.1)?),
+        }
     }
 
     /// The least and the greatest value, with a margin.
@@ -94,9 +118,9 @@ impl Plot {
         (ends.0 / MARGIN, ends.1 * MARGIN)
     }
 
-    fn draw<'a, X, Y>(
+    fn draw<X, Y>(
         &self,
-        mut chart: ChartContext<'a, SVGBackend<'a>, Cartesian2d<X, Y>>,
+        mut chart: ChartContext<'_, SVGBackend<'_>, Cartesian2d<X, Y>>,
     ) -> Result<(), Box<dyn Error>>
     where
         X: Ranged<ValueType = f64> + ValueFormatter<f64>,
@@ -192,6 +216,7 @@ fn bounds_of(axis: &Axis, (low, high): (f64, f64)) -> (f64, f64) {
 const LINE_POINTS_MAX: usize = 100;
 /// Without the names.
 const SIZE: (u32, u32) = (720, 480);
+const NARROW: (u32, u32) = (420, 300);
 /// Where names begin, behind a piece of their lines, and about how wide a letter is.
 const NAME_AT: u32 = 40;
 const LETTER: u32 = 8;

@@ -6,6 +6,7 @@
 //! | `raw_read` | a page's bytes by rank and region: no directory, nothing moves |
 //! | `get_cached` | a page of an array, with its owner in this rank's location cache |
 //! | `get_uncached` | the same, with a request to the home first, each time |
+//! | `get_uncached_messages` | the same, with the home asked by messages: the paper's directory |
 //! | `get_uncached_device` | the same, with atomics of the network's device on the home's words |
 //! | `put_cached` | a page of an array, with its owner in this rank's location cache |
 //! | `checkout_hit` | a page of which this rank keeps a copy |
@@ -64,7 +65,8 @@ pub const CATALOGUE: &[Group] = &[
             "raw_read",
             "get_cached",
             "get_uncached",
-            "get_uncached_device",
+            BY_MESSAGES,
+            BY_DEVICE,
             "put_cached",
             "checkout_hit",
             "checkout_miss",
@@ -100,6 +102,8 @@ struct Pages {
     copied: GlobalArray<u64>,
     /// The same, with the paper's directory.
     posted: GlobalArray<u64>,
+    /// The same, with a location cache of one page.
+    posted_unknown: GlobalArray<u64>,
 }
 
 /// The work of each rank; rank 0 measures the rows `names`.
@@ -160,10 +164,11 @@ impl Pages {
             by_device: Some(by_device).filter(|array| array.agent() == Agent::Device),
             copied: options.create(rt, len)?,
             posted: options.directory(Directory::Messages).create(rt, len)?,
+            posted_unknown: options.known(1).directory(Directory::Messages).create(rt, len)?,
         };
         if rt.rank() == OWNER {
             let all = [&pages.known, &pages.unknown, &pages.copied, &pages.posted];
-            for array in all.into_iter().chain(&pages.by_device) {
+            for array in all.into_iter().chain([&pages.posted_unknown]).chain(&pages.by_device) {
                 array.own(pages.all()).map_err(Error::from)?;
             }
         }
@@ -227,6 +232,7 @@ impl Pages {
         };
         let mut get_cached = |start| Ok(read(&self.known, start, &mut into.borrow_mut())?);
         let mut get_uncached = |start| Ok(read(&self.unknown, start, &mut into.borrow_mut())?);
+        let mut get_posted = |start| Ok(read(&self.posted_unknown, start, &mut into.borrow_mut())?);
         let mut get_uncached_device = |start| match &self.by_device {
             Some(array) => Ok(read(array, start, &mut into.borrow_mut())?),
             None => unreachable!("without a device this row is left out"),
@@ -260,13 +266,15 @@ impl Pages {
             count("raw_read", &raw, &mut raw_read)?;
             count("get_cached", &theirs, &mut get_cached)?;
             count("get_uncached", &theirs, &mut get_uncached)?;
+            count(BY_MESSAGES, &theirs, &mut get_posted)?;
             count(BY_DEVICE, &theirs, &mut get_uncached_device)?;
             count("put_cached", &theirs, &mut put_cached)?;
         }
-        let batches: [(_, Batch<'_>); 7] = [
+        let batches: [(_, Batch<'_>); 8] = [
             (contender("raw_read"), Box::new(|| over(&raw, turns, &mut raw_read))),
             (contender("get_cached"), Box::new(|| over(&theirs, turns, &mut get_cached))),
             (contender("get_uncached"), Box::new(|| over(&theirs, turns, &mut get_uncached))),
+            (contender(BY_MESSAGES), Box::new(|| over(&theirs, turns, &mut get_posted))),
             (contender(BY_DEVICE), Box::new(|| over(&theirs, turns, &mut get_uncached_device))),
             (contender("put_cached"), Box::new(|| over(&theirs, turns, &mut put_cached))),
             (contender("checkout_hit"), Box::new(|| over(&theirs, turns, &mut checkout_hit))),
@@ -433,6 +441,7 @@ fn all(
     Ok(sum)
 }
 
+const BY_MESSAGES: &str = "get_uncached_messages";
 const BY_DEVICE: &str = "get_uncached_device";
 const PAGE_BYTES: &[usize] = &[8, 64, 512, 4096, 32_768, 262_144, 1 << 20];
 const QUICK_BYTES: &[usize] = &[8, 4096, 1 << 20];

@@ -39,6 +39,8 @@ mod together;
 mod work;
 mod workers;
 
+pub use self::case::{LOCKED, OURS, RENDEZVOUS, TWO_COPY};
+
 use self::bench::MessageBench;
 use self::figures::FIGURES;
 use super::catalogue::{Group, chosen};

@@ -1,0 +1,68 @@
+//! Figures and tables of the papers: what is shown for each, and from which measurement.
+
+use super::paper::Paper;
+use crate::bench::plot::Plot;
+use crate::bench::row::Row;
+
+/// A figure or a table.
+#[derive(Debug)]
+pub struct Experiment {
+    pub paper: Paper,
+    /// Its name in the paper.
+    pub name: &'static str,
+    pub title: &'static str,
+    /// The measurement with its rows; `None`: it is computed.
+    pub from: Option<&'static str>,
+    /// What is the same as in the paper.
+    pub same: &'static str,
+    /// What differs.
+    pub differs: &'static str,
+    /// What it shows.
+    pub shows: &'static str,
+    pub plots: fn(&[Row]) -> Vec<Plot>,
+    pub numbers: fn(&[Row]) -> Vec<Number>,
+}
+
+/// A figure that has no command.
+#[derive(Debug)]
+pub struct Missing {
+    pub paper: Paper,
+    pub name: &'static str,
+    /// Why.
+    pub why: &'static str,
+}
+
+/// A number of the paper, and the one that was measured here.
+#[derive(Clone, Debug)]
+pub struct Number {
+    pub what: String,
+    pub paper: String,
+    pub here: String,
+}
+
+impl Number {
+    /// `here` is `None` if it was not measured.
+    pub fn new(what: impl Into<String>, paper: impl Into<String>, here: Option<String>) -> Self {
+        let here = here.unwrap_or_else(|| "not measured".to_owned());
+        Self { what: what.into(), paper: paper.into(), here }
+    }
+}
+
+/// The median of the row with this name and these parameters, in the row's unit.
+pub fn median(rows: &[Row], system: &str, name: &str, params: &[(&str, &str)]) -> Option<f64> {
+    let is_it = |row: &&Row| {
+        let has = |(param, value): &(&str, &str)| row.word(param) == Some(*value);
+        row.system == system && row.name == name && params.iter().all(has)
+    };
+    rows.iter().find(is_it).map(|row| row.summary.median)
+}
+
+/// For an experiment that has only numbers.
+pub fn no_plots(_: &[Row]) -> Vec<Plot> {
+    Vec::new()
+}
+
+/// For an experiment whose paper has no numbers for it.
+pub fn no_numbers(_: &[Row]) -> Vec<Number> {
+    Vec::new()
+}
