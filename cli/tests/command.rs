@@ -270,6 +270,22 @@ fn a_broken_file_is_a_failure_that_names_the_line() {
     assert_refused(&["demo", "--graph", "/nonexistent"], 1, &["/nonexistent", "cannot be read"]);
 }
 
+/// The second call measures nothing, and writes the same report.
+#[test]
+fn a_report_of_figures_goes_on_where_it_was() {
+    let folder = std::env::temp_dir().join(format!("tsumugi-report-{}", std::process::id()));
+    let path = folder.to_str().unwrap();
+    let words = ["bench", "figures", "--paper", "S4", "--quick", "--ops", "1", "--folder", path];
+    let [first, second] = [tsumugi(&words), tsumugi(&words)];
+    let said = [&first, &second].map(|output| String::from_utf8_lossy(&output.stderr).into_owned());
+    assert!(first.status.success() && second.status.success(), "{said:?}");
+    assert!(said[0].contains("1 of 2: pages") && said[1].is_empty(), "{said:?}");
+    let html = std::fs::read_to_string(folder.join("report.html")).unwrap();
+    assert!(html.contains("<svg") && html.contains("more than 10 times"), "{html}");
+    std::fs::remove_dir_all(folder).unwrap();
+    assert_refused(&["bench", "figures", "--paper", "S9"], 2, &["'S9'", "S0, S1, S2, S3, S4"]);
+}
+
 #[test]
 fn the_bench_writes_its_rows() {
     let json = Scratch::new("rows.json", "");

@@ -27,6 +27,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
                ping-pong of MPI libraries (bytes divided by half a round trip).",
         differs: "Two processes of this node in the place of two nodes with InfiniBand QDR (4 GB/s).",
         shows: "From which size on the copy itself is what takes the time.",
+        has_peers: true,
         plots: |rows| by_state(rows, &["put", "get"], Quantity::MegabytesPerSecond("bytes")),
         numbers: no_numbers,
     },
@@ -40,6 +41,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
                   that of the Intel MPI Benchmarks.",
         shows: "The paper's operations took 50 % longer than Open MPI's up to 64 B; here an \
                 operation needs no message.",
+        has_peers: true,
         plots: |rows| by_state(rows, &["put", "get"], Quantity::Microseconds),
         numbers: no_numbers,
     },
@@ -51,6 +53,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         same: "The mechanism of figure 1.",
         differs: "The paper leaves its measurement to later work.",
         shows: "What a rank pays for a copy between two other ranks.",
+        has_peers: false,
         plots: |rows| by_state(rows, &["third"], Quantity::Microseconds),
         numbers: no_numbers,
     },
@@ -63,6 +66,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         differs: "Counted from the sizes of the tables, as in the paper; queue pairs are made on \
                   first use, and are memory of the network's library, which is not counted.",
         shows: "What a rank needs before it has communicated.",
+        has_peers: false,
         plots: no_plots,
         numbers: |_| memory(),
     },

@@ -1,6 +1,6 @@
 //! S1: messages with one copy.
 
-use super::experiment::{Experiment, Missing, Number, median, no_numbers, no_plots};
+use super::experiment::{Experiment, Missing, Number, is_peer, median, no_numbers, no_plots};
 use super::lines::{Lines, Quantity};
 use super::measurement::{Measurement, Peers};
 use super::paper::Paper;
@@ -40,6 +40,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
                the next receive is posted before the send.",
         differs: "An x86-64 core in the place of a Xeon Phi core; the loop is ours, not OSU's.",
         shows: "On one core one copy is faster at all sizes, as in the paper.",
+        has_peers: false,
         plots: |rows| of_designs(rows, "same_core_pre"),
         numbers: no_numbers,
     },
@@ -52,6 +53,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         differs: "Two x86-64 cores, near or far from each other as the machine has placed them, in \
                   the place of two cores of a Xeon Phi.",
         shows: "From which size on one copy is faster between cores (the paper: from 512 B on).",
+        has_peers: false,
         plots: |rows| of_designs(rows, "latency_pre"),
         numbers: no_numbers,
     },
@@ -63,6 +65,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         same: "Half a round trip by size; receives posted before.",
         differs: "The paper has no other MPI than its own.",
         shows: "Where the design stands among today's MPI libraries.",
+        has_peers: true,
         plots: |rows| of_peers(rows, "latency_pre"),
         numbers: peers,
     },
@@ -77,6 +80,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
                   threads; computation is a loop in registers. `compare exchange` has the \
                   exchange as an MPI program.",
         shows: "How much time of a cycle one copy saves.",
+        has_peers: false,
         plots: no_plots,
         numbers: limits,
     },
@@ -111,10 +115,7 @@ fn of_designs(rows: &[Row], name: &str) -> Vec<Plot> {
 }
 
 fn of_peers(rows: &[Row], name: &str) -> Vec<Plot> {
-    by_state(rows, name, |row| {
-        let is_design = [LOCKED, TWO_COPY, RENDEZVOUS].contains(&&*row.system);
-        (!is_design).then(|| row.system.clone())
-    })
+    by_state(rows, name, |row| (row.system == OURS || is_peer(row)).then(|| row.system.clone()))
 }
 
 fn by_state(rows: &[Row], name: &str, line: fn(&Row) -> Option<String>) -> Vec<Plot> {
@@ -135,9 +136,7 @@ fn peers(rows: &[Row]) -> Vec<Number> {
     };
     let mut systems: Vec<&str> = Vec::new();
     for row in rows {
-        if !systems.contains(&&*row.system)
-            && ![LOCKED, TWO_COPY, RENDEZVOUS].contains(&&*row.system)
-        {
+        if !systems.contains(&&*row.system) && (row.system == OURS || is_peer(row)) {
             systems.push(&row.system);
         }
     }

@@ -61,6 +61,7 @@ const fn by_threads(
         differs: "The device is the memory of this node, which answers in nanoseconds, in the \
                   place of Tofu.",
         shows: "The cost of the engine itself, and how it grows with the threads that share it.",
+        has_peers: false,
         plots,
         numbers,
     }
@@ -80,6 +81,7 @@ const fn by_size(
         differs: "The device is the memory of this node in the place of InfiniBand; without a \
                   communication thread the operation ends within the call.",
         shows: "From which size on the copy takes longer than the engine.",
+        has_peers: false,
         plots,
         numbers: super::experiment::no_numbers,
     }

@@ -19,6 +19,8 @@ pub struct Experiment {
     pub differs: &'static str,
     /// What it shows.
     pub shows: &'static str,
+    /// Whether it has rows of peers, where they are installed.
+    pub has_peers: bool,
     pub plots: fn(&[Row]) -> Vec<Plot>,
     pub numbers: fn(&[Row]) -> Vec<Number>,
 }
@@ -56,6 +58,26 @@ pub fn median(rows: &[Row], system: &str, name: &str, params: &[(&str, &str)]) -
     };
     rows.iter().find(is_it).map(|row| row.summary.median)
 }
+
+/// Whether a row is one of a peer.
+pub fn is_peer(row: &Row) -> bool {
+    !OWN.contains(&&*row.system)
+}
+
+/// The systems that are not peers.
+const OWN: [&str; 11] = [
+    "tsumugi",
+    "two_copy",
+    "locked",
+    "rendezvous",
+    "two_cores",
+    "computing",
+    "slots",
+    "memory",
+    "bare",
+    "simulator",
+    "the paper",
+];
 
 /// For an experiment that has only numbers.
 pub fn no_plots(_: &[Row]) -> Vec<Plot> {

@@ -33,6 +33,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         differs: "2 to 16 processes that share the cores of this machine, in the place of 4 to \
                   4,096 on 128 nodes.",
         shows: "One lock for all targets, two levels, and a tree of locks, by real processes.",
+        has_peers: false,
         plots: |rows| by_ranks(rows, "lock_all"),
         numbers: slowest,
     },
@@ -44,6 +45,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         same: "The exclusive lock of one target, beside the MPI libraries of this machine.",
         differs: "2 to 16 processes of one machine; the paper's MPI ran on FX10.",
         shows: "With one lock for all targets, writers of different targets wait for each other.",
+        has_peers: true,
         plots: |rows| by_ranks(rows, "exclusive"),
         numbers: no_numbers,
     },
@@ -55,6 +57,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         same: "The two programs of the paper without their computation.",
         differs: "Processes of one machine.",
         shows: "What the synchronization of a step takes.",
+        has_peers: false,
         plots: |rows| {
             let mut plots = by_ranks(rows, "stencil_fence");
             plots.extend(by_ranks(rows, "stencil_lock_all"));
@@ -73,6 +76,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
                   evidence; what the designs add to it is.",
         shows: "A tree of locks keeps the time of a million ranks in microseconds, where one lock \
                 takes a second.",
+        has_peers: false,
         plots: |rows| {
             simulated(rows, &["lock_all_cold", "lock_all_warm", "paper"], ("ranks", "ranks"))
         },
@@ -86,6 +90,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         same: "1, 8 and 32 ranks a node on a torus.",
         differs: "Simulated; fitted to the paper's points.",
         shows: "Near ranks are served first.",
+        has_peers: false,
         plots: |rows| {
             let scaled: Vec<Row> =
                 rows.iter().filter(|row| row.name == "paper_by_hops").map(in_ns).collect();
@@ -123,6 +128,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         same: "All ranks of a node at once; the time, and the part in which the processor waits.",
         differs: "Simulated; that four engines gain 40 % is put in from the paper.",
         shows: "How the wait grows with the number of ranks before it in the queue.",
+        has_peers: false,
         plots: |rows| simulated(rows, &["paper_fetch_add"], ("rank", "rank")),
         numbers: no_numbers,
     },

@@ -23,6 +23,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         differs: "Three processes of this node in the place of three nodes of FX10; raw reads of as \
                   many bytes beside.",
         shows: "What the cache saves: all but the get itself.",
+        has_peers: false,
         plots: |rows| {
             Lines {
                 title: "A get",
@@ -52,6 +53,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         same: "The ten steps of own, by the paper's directory of messages.",
         differs: "The paper has no measurement of it; directories by atomics beside.",
         shows: "What it takes to move a page, with and without a rank that reads it.",
+        has_peers: false,
         plots: |rows| {
             Lines {
                 title: "Own",
@@ -75,6 +77,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         same: "The motivation of the talk: a mesh that is refined, and work that is distributed anew.",
         differs: "The talk has no such measurement.",
         shows: "The time of a program whose pages follow its work.",
+        has_peers: false,
         plots: no_plots,
         numbers: programs,
     },

@@ -1,6 +1,6 @@
 //! The report: what was measured for each figure, for a browser and for other programs.
 
-use super::experiment::{Experiment, Missing, Number};
+use super::experiment::{Experiment, Missing, Number, is_peer};
 use super::html;
 use super::measurement::line;
 use crate::args::{FiguresArgs, InfoArgs};
@@ -47,7 +47,7 @@ impl Report {
                 None => (Vec::new(), None, None),
             };
             let (plots, numbers) = ((experiment.plots)(&rows), (experiment.numbers)(&rows));
-            let notes = notes(experiment, &rows, &plots, failure);
+            let notes = notes(experiment, &rows, failure);
             Shown { experiment, command, plots, numbers, notes }
         };
         let machine = info::machine_json(&InfoArgs::default());
@@ -125,12 +125,7 @@ impl Report {
     }
 }
 
-fn notes(
-    experiment: &Experiment,
-    rows: &[Row],
-    plots: &[Plot],
-    failure: Option<String>,
-) -> Vec<String> {
+fn notes(experiment: &Experiment, rows: &[Row], failure: Option<String>) -> Vec<String> {
     let mut notes: Vec<String> = failure.into_iter().map(|why| format!("Failed: {why}")).collect();
     if experiment.from.is_none() {
         return notes;
@@ -154,13 +149,8 @@ fn notes(
             cpus()
         ));
     }
-    let ours = ["tsumugi", "bare", "simulator", "the paper", "two_copy", "locked", "rendezvous"];
-    let has_peer = rows.iter().any(|row| !ours.contains(&&*row.system));
-    if experiment.differs.contains("peer") || experiment.same.contains("MPI libraries") {
-        notes.extend((!has_peer).then(|| "No peer here (`ci/peers.sh` installs them).".to_owned()));
-    }
-    if plots.is_empty() && experiment.title.is_empty() {
-        notes.push("No plot.".to_owned());
+    if experiment.has_peers && !rows.iter().any(is_peer) {
+        notes.push("No peer here (ci/peers.sh installs them).".to_owned());
     }
     notes
 }
