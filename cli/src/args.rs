@@ -4,8 +4,8 @@
 //! itself. Whether a package exists or a file is valid is checked later, by the code
 //! that reads the data. (The doc comments of the fields are the help text.)
 
-use crate::bench::Paper;
 use crate::core_distance::CoreDistance;
+use crate::paper::Paper;
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
 use std::path::PathBuf;

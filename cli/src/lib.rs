@@ -16,13 +16,14 @@ mod summary;
 mod progress;
 mod memory;
 mod core_distance;
+mod paper;
 mod args;
 mod graph;
 mod job;
 mod hosts;
-mod bench;
 mod space;
 mod info;
+mod bench;
 mod demo;
 
 use self::args::{Cli, CliCommand, CompareArgs};

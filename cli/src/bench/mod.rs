@@ -37,7 +37,6 @@ use tsumugi::config::Bind;
 use tsumugi_bench_ult::System;
 
 pub use self::drawing::draw;
-pub use self::figures::Paper;
 use self::line::trip_ns;
 pub use self::plot::{Axis, Plot, Point, Series};
 

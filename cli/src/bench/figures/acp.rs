@@ -3,11 +3,11 @@
 use super::experiment::{Experiment, Missing, Number, no_numbers, no_plots};
 use super::lines::{Lines, Quantity};
 use super::measurement::{Measurement, Peers};
-use super::paper::Paper;
 use crate::bench::message::OURS;
 use crate::bench::plot::Plot;
 use crate::bench::row::Row;
 use crate::info;
+use crate::paper::Paper;
 use crate::text;
 
 pub const MEASUREMENTS: &[Measurement] = &[Measurement {

@@ -3,10 +3,10 @@
 use super::experiment::{Experiment, Missing, Number, is_peer, median, no_numbers, no_plots};
 use super::lines::{Lines, Quantity};
 use super::measurement::{Measurement, Peers};
-use super::paper::Paper;
 use crate::bench::message::{LOCKED, OURS, RENDEZVOUS, TWO_COPY};
 use crate::bench::plot::Plot;
 use crate::bench::row::Row;
+use crate::paper::Paper;
 use crate::text;
 
 pub const MEASUREMENTS: &[Measurement] = &[

@@ -4,9 +4,9 @@
 use super::experiment::{Experiment, Missing, Number, median};
 use super::lines::{Lines, Quantity};
 use super::measurement::{Measurement, Peers};
-use super::paper::Paper;
 use crate::bench::plot::Plot;
 use crate::bench::row::Row;
+use crate::paper::Paper;
 use crate::text;
 
 pub const MEASUREMENTS: &[Measurement] = &[Measurement {

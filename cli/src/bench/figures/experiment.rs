@@ -1,8 +1,8 @@
 //! Figures and tables of the papers: what is shown for each, and from which measurement.
 
-use super::paper::Paper;
 use crate::bench::plot::Plot;
 use crate::bench::row::Row;
+use crate::paper::Paper;
 
 /// A figure or a table.
 #[derive(Debug)]

@@ -1,9 +1,9 @@
 //! The report as one HTML file, which needs no other file.
 
 use super::experiment::{Missing, Number};
-use super::paper::Paper;
 use super::report::{Report, Shown};
 use crate::bench::plot::{Plot, Series};
+use crate::paper::Paper;
 use serde_json::Value as Json;
 use std::error::Error;
 

@@ -3,9 +3,9 @@
 use super::experiment::{Experiment, Missing, Number, no_numbers};
 use super::lines::{Lines, Quantity};
 use super::measurement::{Measurement, Peers};
-use super::paper::Paper;
 use crate::bench::plot::Plot;
 use crate::bench::row::Row;
+use crate::paper::Paper;
 use crate::text;
 
 pub const MEASUREMENTS: &[Measurement] = &[

@@ -25,19 +25,18 @@ mod lines;
 mod locks;
 mod measurement;
 mod pages;
-mod paper;
 mod report;
-
-pub use self::paper::Paper;
 
 use self::experiment::{Experiment, Missing};
 use self::measurement::Measurement;
 use self::report::Report;
 use crate::args::FiguresArgs;
 use crate::failure::Failure;
+use crate::paper::Paper;
 use crate::progress::ProgressLine;
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 use std::time::Instant;
 
 /// Measures what is not measured yet, and writes the report.
@@ -61,10 +60,10 @@ pub fn figures(args: &FiguresArgs) -> Result<String, Failure> {
             failures.insert(one.name, why);
         }
         left -= one.planned(args);
-        report(args, &failures)?.write(&args.folder)?;
+        write(&report(args, &failures)?, &args.folder)?;
     }
     let report = report(args, &failures)?;
-    report.write(&args.folder)?;
+    write(&report, &args.folder)?;
     if let Some(why) = failures.values().next() {
         return Err(Failure::Failed(format!(
             "{} of {} measurements have failed: {why}",
@@ -90,6 +89,18 @@ fn report(args: &FiguresArgs, failures: &BTreeMap<&str, String>) -> Result<Repor
             Some((one.rows(args), one.command(args), failures.get(name).cloned()))
         },
     )
+}
+
+/// Writes both files.
+fn write(report: &Report, folder: &Path) -> Result<(), Failure> {
+    let html =
+        html::page(report).map_err(|error| Failure::Failed(format!("the report: {error}")))?;
+    for (name, text) in [("report.html", html), ("report.json", format!("{:#}\n", report.json()))] {
+        let (path, new) = (folder.join(name), folder.join(format!("{name}.new")));
+        fs::write(&new, text).map_err(|error| Failure::write(&new, &error))?;
+        fs::rename(&new, &path).map_err(|error| Failure::write(&path, &error))?;
+    }
+    Ok(())
 }
 
 /// The parts of a report that belong to a paper.

@@ -3,8 +3,8 @@
 use super::experiment::{Experiment, Missing, Number, median, no_numbers, no_plots};
 use super::lines::{Lines, Quantity};
 use super::measurement::{Measurement, Peers};
-use super::paper::Paper;
 use crate::bench::row::Row;
+use crate::paper::Paper;
 use crate::text;
 
 pub const MEASUREMENTS: &[Measurement] = &[

@@ -1,7 +1,6 @@
 //! The report: what was measured for each figure, for a browser and for other programs.
 
 use super::experiment::{Experiment, Missing, Number, is_peer};
-use super::html;
 use super::measurement::line;
 use crate::args::{FiguresArgs, InfoArgs};
 use crate::bench::plot::{Plot, Series};
@@ -10,8 +9,6 @@ use crate::failure::Failure;
 use crate::{info, text};
 use serde_json::{Value as Json, json};
 use std::ffi::OsString;
-use std::fs;
-use std::path::Path;
 
 /// A report.
 pub struct Report {
@@ -55,19 +52,6 @@ impl Report {
         Ok(Self { machine, figures, missing, is_quick: args.quick || args.ops.is_some() })
     }
 
-    /// Writes both files.
-    pub fn write(&self, folder: &Path) -> Result<(), Failure> {
-        let html =
-            html::page(self).map_err(|error| Failure::Failed(format!("the report: {error}")))?;
-        for (name, text) in [("report.html", html), ("report.json", format!("{:#}\n", self.json()))]
-        {
-            let (path, new) = (folder.join(name), folder.join(format!("{name}.new")));
-            fs::write(&new, text).map_err(|error| Failure::write(&new, &error))?;
-            fs::rename(&new, &path).map_err(|error| Failure::write(&path, &error))?;
-        }
-        Ok(())
-    }
-
     /// The numbers of the papers and those that were measured here, for a terminal.
     pub fn text(&self) -> String {
         let mut all = String::new();
@@ -83,7 +67,8 @@ impl Report {
         all + "\n"
     }
 
-    fn json(&self) -> Json {
+    /// The report for other programs.
+    pub fn json(&self) -> Json {
         let series = |series: &Series| {
             let points = series.points.iter().map(|at| json!([at.x, at.y, at.low, at.high]));
             json!({ "name": series.name, "points": points.collect::<Vec<_>>() })

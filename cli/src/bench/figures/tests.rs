@@ -48,7 +48,7 @@ fn a_report_has_the_rows_that_are_there() {
     // Without the end of the array: the measurement was killed.
     let rows = format!("[\n{},\n{}", row::json(&one(1)), row::json(&one(2)));
     fs::write(folder.join("rows/engine.json"), rows).unwrap();
-    report(&args, &BTreeMap::new()).unwrap().write(&folder).unwrap();
+    write(&report(&args, &BTreeMap::new()).unwrap(), &folder).unwrap();
     let html = fs::read_to_string(folder.join("report.html")).unwrap();
     for word in ["<svg", "150 ns", "2.813 us (Tofu)", "Not measured yet.", "&lt;"] {
         assert_eq!(html.contains(word), word != "&lt;", "{word}");
