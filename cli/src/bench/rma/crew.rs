@@ -118,26 +118,44 @@ struct Sampler {
     /// The time at which the present sample began.
     since: Instant,
     total: u64,
-    /// The number of operations when the clock was last read.
+    /// The number of operations when the clock was last read, and that time.
     done: u64,
+    read: Instant,
     turns: u32,
+    /// The turns after which the clock is read: few where a turn takes long.
+    turns_max: u32,
     dropped: u32,
 }
 
 impl Sampler {
     fn new(budget: Budget) -> Self {
         let (samples, now) = (Vec::with_capacity(SAMPLES_MAX), Instant::now());
-        Self { budget, samples, begin: now, since: now, total: 0, done: 0, turns: 0, dropped: 0 }
+        Self {
+            budget,
+            samples,
+            begin: now,
+            since: now,
+            total: 0,
+            done: 0,
+            read: now,
+            turns: 0,
+            turns_max: 1,
+            dropped: 0,
+        }
     }
 
     /// Takes a sample if it is time; returns whether it was the last.
     fn is_over(&mut self, done: u64, total: impl FnOnce() -> u64) -> bool {
         self.turns += 1;
-        if done - self.done < DONE_MIN && self.turns < TURNS_MAX {
+        if done - self.done < DONE_MIN && self.turns < self.turns_max {
             return false;
         }
-        (self.done, self.turns) = (done, 0);
         let (now, total) = (Instant::now(), total());
+        self.turns_max = match now - self.read > SAMPLE {
+            true => (self.turns_max / 2).max(1),
+            false => (self.turns_max * 2).min(TURNS_MAX),
+        };
+        (self.done, self.turns, self.read) = (done, 0, now);
         if now - self.since >= SAMPLE && total > self.total {
             if self.dropped < DROPPED {
                 self.dropped += 1;
@@ -161,6 +179,6 @@ impl Sampler {
 const SAMPLE: Duration = Duration::from_micros(300);
 const SAMPLES_MAX: usize = 1 << 12;
 const DROPPED: u32 = 2;
-/// Reading the clock costs as much as an operation.
+/// Reading the clock costs as much as a short operation.
 const DONE_MIN: u64 = 256;
 const TURNS_MAX: u32 = 64;
