@@ -12,15 +12,15 @@ use crate::text;
 pub const MEASUREMENTS: &[Measurement] = &[
     Measurement {
         name: "one_core",
-        words: &["message", "--only", "one_core"],
+        words: &["message", "--only", "same_core_pre"],
         peers: Peers::Message,
-        seconds: [40, 400],
+        seconds: [20, 300],
     },
     Measurement {
         name: "two_cores",
-        words: &["message", "--only", "two_cores"],
+        words: &["message", "--only", "latency_pre"],
         peers: Peers::Message,
-        seconds: [40, 900],
+        seconds: [30, 700],
     },
     Measurement {
         name: "eager_limits",
@@ -143,7 +143,8 @@ fn peers(rows: &[Row]) -> Vec<Number> {
     let shown = |system: &&str| {
         let of = |state| at(system, state).map(|ns| format!("{} {state}", text::time(ns)));
         let here: Vec<String> = ["near", "far"].into_iter().filter_map(of).collect();
-        Number::new(format!("8 B, {system}"), "", Some(here.join(", ")))
+        let here = (!here.is_empty()).then(|| here.join(", "));
+        Number::new(format!("8 B, {system}"), "", here)
     };
     systems.iter().map(shown).collect()
 }

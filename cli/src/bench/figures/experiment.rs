@@ -45,8 +45,23 @@ pub struct Number {
 impl Number {
     /// `here` is `None` if it was not measured.
     pub fn new(what: impl Into<String>, paper: impl Into<String>, here: Option<String>) -> Self {
-        let here = here.unwrap_or_else(|| "not measured".to_owned());
+        let here = here.unwrap_or_else(|| NOT_MEASURED.to_owned());
         Self { what: what.into(), paper: paper.into(), here }
+    }
+
+    pub fn is_measured(&self) -> bool {
+        self.here != NOT_MEASURED
+    }
+}
+
+const NOT_MEASURED: &str = "not measured";
+
+impl Experiment {
+    /// Whether these rows have a point or a number of this figure.
+    pub fn is_in(&self, rows: &[Row]) -> bool {
+        let has_points = |plot: &Plot| plot.series.iter().any(|series| !series.points.is_empty());
+        (self.plots)(rows).iter().any(has_points)
+            || (self.numbers)(rows).iter().any(Number::is_measured)
     }
 }
 

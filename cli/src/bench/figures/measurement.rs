@@ -6,8 +6,8 @@
 //!                   its output ─► rows/pages.log                  rows/pages.done: its command
 //! ```
 //!
-//! A measurement whose command has ended once is not repeated in the same folder. A file of a
-//! measurement that was killed has the rows that it had.
+//! A measurement whose command has ended once, with rows for each of its figures, is not repeated
+//! in the same folder. A file of a measurement that was killed has the rows that it had.
 
 use crate::args::FiguresArgs;
 use crate::bench::row::{self, Row};
@@ -69,7 +69,7 @@ impl Measurement {
         if args.quick { quick } else { long }
     }
 
-    /// Whether the command has ended once in this folder.
+    /// Whether the command has ended once in this folder, with all rows.
     pub fn is_done(&self, args: &FiguresArgs) -> bool {
         fs::read_to_string(self.file(args, "done"))
             .is_ok_and(|done| done == line(&self.command(args)))
@@ -79,11 +79,7 @@ impl Measurement {
     pub fn run(&self, args: &FiguresArgs, progress: &ProgressLine) -> Result<(), Failure> {
         let words = self.command(args);
         let log_path = self.file(args, "log");
-        let unwritten = |path: &Path| {
-            let path = path.to_owned();
-            move |error| Failure::write(&path, &error)
-        };
-        let log = File::create(&log_path).map_err(unwritten(&log_path))?;
+        let log = File::create(&log_path).map_err(|error| Failure::write(&log_path, &error))?;
         let failed = |error: std::io::Error| Failure::Failed(format!("bench figures: {error}"));
         let mut command = Command::new(std::env::current_exe().map_err(failed)?);
         command.args(&words).stdin(Stdio::null());
@@ -101,8 +97,14 @@ impl Measurement {
         if let Some(why) = failure(status, &log_path) {
             return Err(Failure::Failed(format!("{}: {why}", line(&words))));
         }
+        Ok(())
+    }
+
+    /// The command is not repeated in this folder.
+    pub fn keep(&self, args: &FiguresArgs) -> Result<(), Failure> {
         let done = self.file(args, "done");
-        fs::write(&done, line(&words)).map_err(unwritten(&done))
+        let written = fs::write(&done, line(&self.command(args)));
+        written.map_err(|error| Failure::write(&done, &error))
     }
 
     /// The rows that are there.

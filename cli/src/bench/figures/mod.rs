@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The report is written after each measurement, so a run that is killed leaves what it had,
-//! and goes on where it was.
+//! and goes on where it was. A figure of which no row was measured is a failure.
 //!
 //! | file | what it has |
 //! |---|---|
@@ -54,7 +54,7 @@ pub fn figures(args: &FiguresArgs) -> Result<String, Failure> {
         let pace = pace(begin.elapsed().as_secs(), planned - left);
         let minutes = (left as f64 * pace / 60.0).ceil();
         progress.stage(&format!("{what}, about {minutes} min left"), one.planned(args));
-        if let Err(failure) = one.run(args, &progress) {
+        if let Err(failure) = measured(one, args, &progress) {
             let why = failure.to_string();
             progress.hidden(|| eprintln!("tsumugi: {why}"));
             failures.insert(one.name, why);
@@ -72,6 +72,21 @@ pub fn figures(args: &FiguresArgs) -> Result<String, Failure> {
         )));
     }
     Ok(format!("{}{}\n", report.text(), args.folder.join("report.html").display()))
+}
+
+/// Runs a measurement, which must have rows for each of its figures.
+fn measured(one: &Measurement, args: &FiguresArgs, progress: &ProgressLine) -> Result<(), Failure> {
+    one.run(args, progress)?;
+    let rows = one.rows(args);
+    let of_it = of_papers(args, |of| of.experiments).filter(|shown| shown.from == Some(one.name));
+    let empty = of_it.filter(|shown| !shown.is_in(&rows));
+    let empty: Vec<String> =
+        empty.map(|shown| format!("{}, {}", shown.paper.name(), shown.name)).collect();
+    if !empty.is_empty() {
+        let command = measurement::line(&one.command(args));
+        return Err(Failure::Failed(format!("{command}: no row of {}", empty.join("; "))));
+    }
+    one.keep(args)
 }
 
 /// How much longer the measurements take than planned, after some of them.

@@ -61,6 +61,23 @@ fn a_report_has_the_rows_that_are_there() {
     fs::remove_dir_all(folder).unwrap();
 }
 
+/// So a measurement without rows of a figure is a failure.
+#[test]
+fn no_figure_with_a_command_has_rows_where_there_are_none() {
+    let args = args(PathBuf::new());
+    let one = Row {
+        params: "threads=1 bytes=8 path=offload".to_owned(),
+        ..row("tsumugi", "latency", 1.0)
+    };
+    for shown in of_papers(&args, |one| one.experiments).filter(|shown| shown.from.is_some()) {
+        assert!(!shown.is_in(&[]), "{}", shown.name);
+        if shown.paper == Paper::S0 {
+            let is_it = ["Figure 2", "Figure 5a"].contains(&shown.name);
+            assert_eq!(shown.is_in(std::slice::from_ref(&one)), is_it, "{}", shown.name);
+        }
+    }
+}
+
 #[test]
 fn the_time_left_follows_the_pace() {
     assert_eq!((pace(0, 0), pace(30, 60), pace(120, 60)), (1.0, 0.5, 2.0));
