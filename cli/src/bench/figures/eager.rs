@@ -3,7 +3,7 @@
 use super::experiment::{Experiment, Missing, Number, is_peer, median, no_numbers, no_plots};
 use super::lines::{Lines, Quantity};
 use super::measurement::{Measurement, Peers};
-use crate::bench::message::{LOCKED, OURS, RENDEZVOUS, TWO_COPY};
+use crate::bench::message::{LOCKED, OURS, PAPER_RULE, RENDEZVOUS, TWO_COPY};
 use crate::bench::plot::Plot;
 use crate::bench::row::Row;
 use crate::paper::Paper;
@@ -37,8 +37,10 @@ pub const EXPERIMENTS: &[Experiment] = &[
         title: "Half a round trip, receives posted before, both ranks on one core",
         from: Some("one_core"),
         same: "Designs and axes: normal eager (two copies), one copy into the receive, rendezvous; \
-               the next receive is posted before the send.",
-        differs: "An x86-64 core in the place of a Xeon Phi core; the loop is ours, not OSU's.",
+               the next receive is posted before the send. The paper's rule copies all messages \
+               once on one core.",
+        differs: "An x86-64 core in the place of a Xeon Phi core; the loop is ours, not OSU's. Beside \
+                  the rule, lines with sizes that the job has measured.",
         shows: "On one core one copy is faster at all sizes, as in the paper.",
         has_peers: false,
         plots: |rows| of_designs(rows, "same_core_pre"),
@@ -49,7 +51,8 @@ pub const EXPERIMENTS: &[Experiment] = &[
         name: "Figure 7b",
         title: "Half a round trip, receives posted before, ranks on two cores",
         from: Some("two_cores"),
-        same: "Designs and axes, as in figure 7a.",
+        same: "Designs and axes, as in figure 7a. Between cores the paper's rule copies messages of \
+               more than 256 B once.",
         differs: "Two x86-64 cores, near or far from each other as the machine has placed them, in \
                   the place of two cores of a Xeon Phi.",
         shows: "From which size on one copy is faster between cores (the paper: from 512 B on).",
@@ -106,6 +109,7 @@ fn of_designs(rows: &[Row], name: &str) -> Vec<Plot> {
         let design = match &*row.system {
             OURS => "one copy, receives announced",
             LOCKED => "one copy, the paper's search under a lock",
+            PAPER_RULE => "one copy, the paper's search and rule",
             TWO_COPY => "normal eager",
             RENDEZVOUS => "rendezvous",
             _ => return None,

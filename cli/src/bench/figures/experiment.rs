@@ -80,10 +80,11 @@ pub fn is_peer(row: &Row) -> bool {
 }
 
 /// The systems that are not peers.
-const OWN: [&str; 11] = [
+const OWN: [&str; 12] = [
     "tsumugi",
     "two_copy",
     "locked",
+    "paper_rule",
     "rendezvous",
     "two_cores",
     "computing",

@@ -137,6 +137,16 @@ pub fn designs() -> Result<Vec<System>, Failure> {
     Ok(DESIGNS.iter().map(system).collect())
 }
 
+/// The paper's design with the paper's rule, for ranks on one core or on two.
+pub fn by_the_paper(shares_core: bool) -> Result<System, Failure> {
+    let locked = designs()?.into_iter().find(|system| system.name == LOCKED);
+    let mut system = locked.expect("one of the designs");
+    PAPER_RULE.clone_into(&mut system.name);
+    let rule = if shares_core { RULE_OF_ONE_CORE } else { RULE_OF_TWO_CORES };
+    system.env.extend(rule.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+    Ok(system)
+}
+
 /// The system to which the bars apply.
 pub const OURS: &str = "tsumugi";
 /// The design that always makes two copies.
@@ -145,6 +155,14 @@ pub const TWO_COPY: &str = "two_copy";
 pub const LOCKED: &str = "locked";
 /// The design in which no message is sent before the receiver requests it.
 pub const RENDEZVOUS: &str = "rendezvous";
+
+/// The same with the paper's rule in the place of a measured size: on one core all messages with a
+/// known receive are copied once, between cores those of more than 256 bytes.
+pub const PAPER_RULE: &str = "paper_rule";
+
+const RULE_OF_ONE_CORE: &[(&str, &str)] =
+    &[("TSUMUGI_INLINE_MAX_BYTES", "0"), ("TSUMUGI_DIRECT_FROM_BYTES", "1")];
+const RULE_OF_TWO_CORES: &[(&str, &str)] = &[("TSUMUGI_DIRECT_FROM_BYTES", "257")];
 
 const DESIGNS: &[(&str, &[(&str, &str)])] = &[
     (OURS, &[]),

@@ -1,7 +1,7 @@
 //! Figure 7 of the paper on messages, the same figure with the peers, and figures 4
 //! and 5 of the paper on global memory.
 
-use super::case::{LOCKED, OURS, RENDEZVOUS, TWO_COPY};
+use super::case::{LOCKED, OURS, PAPER_RULE, RENDEZVOUS, TWO_COPY};
 use crate::bench::plot::{Axis, Plot, Point, Series};
 use crate::bench::row::Row;
 use crate::core_distance::CoreDistance;
@@ -114,6 +114,7 @@ fn label(system: &str) -> Option<&'static str> {
     match system {
         OURS => Some("single copy, mirror"),
         LOCKED => Some("single copy, locked queue"),
+        PAPER_RULE => Some("single copy, the paper's rule"),
         TWO_COPY => Some("normal eager"),
         RENDEZVOUS => Some("rendezvous"),
         _ => None,

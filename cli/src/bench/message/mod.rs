@@ -14,6 +14,9 @@
 //! | `algorithms` | the same and others by each of their algorithms, only if selected |
 //! | `one_sided` | puts and gets by global addresses, beside the peers' ping-pong; copies between two other ranks |
 //!
+//! `two_cores` and `one_core` have one more system: the paper's design with the paper's rule for
+//! which messages are copied once, in the place of measured sizes.
+//!
 //! Long messages are compared with what two cores can do [`together`].
 //!
 //! Each system is a [team](team) of ranks that sleeps until its turn. A sample
@@ -39,7 +42,7 @@ mod together;
 mod work;
 mod workers;
 
-pub use self::case::{LOCKED, OURS, RENDEZVOUS, TWO_COPY};
+pub use self::case::{LOCKED, OURS, PAPER_RULE, RENDEZVOUS, TWO_COPY};
 
 use self::bench::MessageBench;
 use self::figures::FIGURES;
@@ -80,11 +83,13 @@ pub fn message(message: &args::MessageArgs) -> Result<String, Failure> {
     }
     let names = chosen(message.measure.only.as_deref(), CATALOGUE)?;
     let mut bench = MessageBench::new(message, &names)?;
-    let systems = bench.systems(&[])?;
+    let mut systems = bench.systems(&[])?;
+    systems.push(case::by_the_paper(false)?);
     let cases = case::two_cores(bench.is_quick, bench.rounds());
     bench.measure(&cases, (&systems, 2), None)?;
     let cases = case::same_core(bench.is_quick, bench.rounds());
-    let systems = bench.systems(case::YIELDING)?;
+    let mut systems = bench.systems(case::YIELDING)?;
+    systems.push(case::by_the_paper(true)?);
     bench.measure(&cases, (&systems, 2), Some(case::cpus()[0]))?;
     workers::measure(&mut bench)?;
     let [pairs, thirds] = case::one_sided(bench.is_quick, bench.rounds());
