@@ -64,7 +64,8 @@ pub const EXPERIMENTS: &[Experiment] = &[
         from: None,
         same: "The parts of the table, at 1,000,000 ranks.",
         differs: "Counted from the sizes of the tables, as in the paper; queue pairs are made on \
-                  first use, and are memory of the network's library, which is not counted.",
+                  first use, in place of one for each rank at the start (160 B each in the \
+                  paper), and are memory of the network's library, which is not measured.",
         shows: "What a rank needs before it has communicated.",
         has_peers: false,
         plots: no_plots,
@@ -104,11 +105,46 @@ fn by_state(rows: &[Row], names: &[&str], y: Quantity) -> Vec<Plot> {
 
 fn memory() -> Vec<Number> {
     let Ok(lines) = info::beside_paper(MANY) else { return Vec::new() };
-    let shown = |line: tsumugi::Beside| {
-        let paper = line.paper_bytes.map_or_else(|| "not counted".to_owned(), text::bytes);
+    let is_of_library = |line: &tsumugi::Beside| OF_THE_LIBRARY.contains(&line.name);
+    let of_library = lines.iter().filter(|line| is_of_library(line));
+    let not_counted: u64 = of_library.filter_map(|line| line.paper_bytes).sum();
+    let shown = |line: &tsumugi::Beside| {
+        let paper = |bytes| text::bytes(bytes);
+        let missing = || "not counted".to_owned();
+        if is_of_library(line) {
+            let here = "not measured: memory of the network's library, for peers in use";
+            let paper = line.paper_bytes.map_or_else(missing, paper);
+            return Number::new(line.name, paper, Some(here.to_owned()));
+        }
+        if line.name == "total" {
+            let rest = line.paper_bytes.map_or_else(missing, |all| paper(all - not_counted));
+            let what = "total, without the network's library";
+            return Number::new(what, rest, Some(text::bytes(line.bytes)));
+        }
+        let paper = line.paper_bytes.map_or_else(missing, paper);
         Number::new(line.name, paper, Some(text::bytes(line.bytes)))
     };
-    lines.into_iter().map(shown).collect()
+    lines.iter().map(shown).collect()
 }
 
 const MANY: u64 = 1_000_000;
+
+/// The parts of the table that are memory of the network's library here, which nothing counts.
+const OF_THE_LIBRARY: [&str; 2] =
+    ["queue pairs (here in the network's library)", "completion queue, memory regions"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_that_nothing_counts_is_not_zero() {
+        let numbers = memory();
+        let of = |what: &str| numbers.iter().find(|number| number.what == what).unwrap();
+        for part in OF_THE_LIBRARY {
+            assert!(of(part).here.starts_with("not measured"), "{:?}", of(part));
+        }
+        // 178 MiB with its queue pairs, of which there are 160 B for each of a million ranks.
+        assert_eq!(of("total, without the network's library").paper, "25.7 MiB");
+    }
+}
