@@ -18,8 +18,8 @@
 //! While more workers of the node are awake than it has cores, most workers that seem to run ULTs
 //! have no core. A helper that took one for their messages would take it from another rank, and
 //! helpers of all ranks at 100 us would have most of the cores' time. So messages wait for 250 us
-//! for each worker of a core, in which their own worker mostly gets it again; calls of functions
-//! wait for 50 us, as ever.
+//! for each worker of a core, in which their own worker mostly gets it again. A call of a function
+//! waits for 50 us, or with the messages if the helper waits for these already.
 
 use crate::affinity;
 use crate::config::Chosen;

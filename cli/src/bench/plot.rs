@@ -185,7 +185,9 @@ impl Axis {
         let units = [(1_u64 << 30, " GiB"), (1 << 20, " MiB"), (1 << 10, " KiB")];
         let unit = units.into_iter().find(|(unit, _)| self.is_bytes() && value >= *unit as f64);
         let (unit, name) = unit.unwrap_or((1, ""));
-        format!("{}{name}", value / unit as f64)
+        // Three tenths are not quite 0.3 as a sum of binary fractions.
+        let rounded = format!("{:.9e}", value / unit as f64).parse();
+        format!("{}{name}", rounded.unwrap_or(value))
     }
 }
 
@@ -249,6 +251,14 @@ mod tests {
                 assert!(svg.contains(word), "{word}");
             }
         }
+    }
+
+    #[test]
+    fn labels_are_short() {
+        let of = |name: &str, value| Axis { name: name.to_owned(), is_log: true }.label(value);
+        assert_eq!(of("microseconds", 0.1 + 0.2), "0.3");
+        assert_eq!(of("bytes", 3e6), "2.861022949 MiB");
+        assert_eq!(of("threads", 16.0), "16");
     }
 
     #[test]

@@ -100,7 +100,7 @@ pub fn no_plots(_: &[Row]) -> Vec<Plot> {
     Vec::new()
 }
 
-/// For an experiment whose paper has no numbers for it.
+/// For an experiment without numbers in its paper.
 pub fn no_numbers(_: &[Row]) -> Vec<Number> {
     Vec::new()
 }

@@ -6,8 +6,8 @@
 //!                   its output ─► rows/pages.log                  rows/pages.done: its command
 //! ```
 //!
-//! A measurement whose command has ended once, with rows for each of its figures, is not repeated
-//! in the same folder. A file of a measurement that was killed has the rows that it had.
+//! A command that has ended once, with rows for each of the figures, is not repeated in the same
+//! folder. A file of a measurement that was killed has the rows that it had.
 
 use crate::args::FiguresArgs;
 use crate::bench::row::{self, Row};

@@ -76,7 +76,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
         from: Some("programs"),
         same: "The motivation of the talk: a mesh that is refined, and work that is distributed anew.",
         differs: "The talk has no such measurement.",
-        shows: "The time of a program whose pages follow its work.",
+        shows: "The time of a program when its pages follow its work.",
         has_peers: false,
         plots: no_plots,
         numbers: programs,
